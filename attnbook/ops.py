@@ -1,0 +1,286 @@
+"""Attention in NumPy, as the chapters derive it.
+
+Axis letters: B batch, T queries, S keys, H query heads, d head width.
+Arrays are ``(..., T, d)``; whatever dtype comes in goes out. Masks are
+boolean, True = may look, and a query that may look at nothing gets zeros.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+# Readers never need jaxtyping: the annotations matter in one test run only.
+if TYPE_CHECKING or "jaxtyping" in sys.modules:
+    from jaxtyping import Bool, Float
+
+__all__ = [
+    "attention_weights",
+    "entropy",
+    "sample_dot_products",
+    "scaled_dot_product_attention",
+    "softmax",
+    "softmax_jacobian",
+]
+
+
+def _check_float(**arrays: np.ndarray) -> None:
+    """Refuse anything but floating-point arrays, naming the argument."""
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):
+            raise TypeError(
+                f"{name} must be a NumPy array, but it is a {type(array).__name__}"
+            )
+        if not np.issubdtype(array.dtype, np.floating):
+            raise TypeError(
+                f"{name} must hold floating-point numbers, but its dtype is "
+                f"{array.dtype}; convert it with {name}.astype(float)"
+            )
+
+
+def _check_last_axes(count: int, shape: str, **arrays: np.ndarray) -> None:
+    for name, array in arrays.items():
+        if array.ndim < count:
+            raise ValueError(
+                f"{name} has shape {array.shape}; it needs at least {count} axes, "
+                f"{shape}"
+            )
+
+
+def _check_queries_and_keys(q: np.ndarray, k: np.ndarray) -> None:
+    _check_float(q=q, k=k)
+    _check_last_axes(2, "(..., T, d)", q=q)
+    _check_last_axes(2, "(..., S, d)", k=k)
+    if q.shape[-1] != k.shape[-1]:
+        raise ValueError(
+            f"q has shape {q.shape} and k has shape {k.shape}; their last axis, the "
+            f"width d, must be the same"
+        )
+    if q.shape[-1] == 0:
+        raise ValueError(f"q has shape {q.shape}; its width d must be at least 1")
+    if q.dtype != k.dtype:
+        raise TypeError(
+            f"q has dtype {q.dtype} and k has dtype {k.dtype}; they must be the same, "
+            f"for one float64 array makes a float32 model compute in float64"
+        )
+    _check_broadcast(q.shape[:-2], "q", k.shape[:-2], "k")
+
+
+def _check_broadcast(one: tuple, one_name: str, two: tuple, two_name: str) -> tuple:
+    try:
+        return np.broadcast_shapes(one, two)
+    except ValueError:
+        raise ValueError(
+            f"the leading axes of {one_name}, {one}, and of {two_name}, {two}, do not "
+            f"go together: each pair must be equal, or one of them 1"
+        ) from None
+
+
+def _check_allow(allow: np.ndarray, scores_shape: tuple[int, ...]) -> None:
+    if not isinstance(allow, np.ndarray) or allow.dtype != np.bool_:
+        got = allow.dtype if isinstance(allow, np.ndarray) else type(allow).__name__
+        raise TypeError(
+            f"allow must be a boolean NumPy array (True = may look), but it is "
+            f"{got}; convert 0 and 1 with allow.astype(bool)"
+        )
+    try:
+        fits = np.broadcast_shapes(allow.shape, scores_shape) == scores_shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"allow has shape {allow.shape}; it must broadcast to the scores' shape "
+            f"(..., T, S) = {scores_shape}"
+        )
+
+
+def softmax(
+    x: Float[np.ndarray, "*axes"], axis: int = -1
+) -> Float[np.ndarray, "*axes"]:
+    """Turn scores into weights that are positive and sum to 1 along ``axis``.
+
+    ``softmax(x)_i = exp(x_i) / Σ_j exp(x_j)``, computed after subtracting the
+    maximum, which changes nothing but keeps ``exp`` from overflowing. A score
+    of −∞ gets the weight 0 exactly, and where all scores are −∞ so are the
+    weights 0: nobody to look at, nothing seen.
+
+    Args:
+        x: scores, any shape, float.
+        axis: the axis along which the weights sum to 1.
+
+    Returns:
+        Weights of the shape and dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not a floating-point NumPy array.
+        ValueError: ``axis`` does not exist or has length 0.
+
+    Derived in the chapter on Q, K and V.
+    """
+    _check_float(x=x)
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"axis is {axis}, but x has shape {x.shape}")
+    if x.shape[axis] == 0:
+        raise ValueError(f"x has shape {x.shape}; axis {axis} must not be empty")
+    highest = x.max(axis=axis, keepdims=True)
+    # Where every score is −∞ the maximum is too, and −∞ − −∞ would be NaN.
+    exps = np.exp(x - np.where(np.isneginf(highest), x.dtype.type(0), highest))
+    total = exps.sum(axis=axis, keepdims=True)
+    return exps / np.where(total == 0, x.dtype.type(1), total)
+
+
+def attention_weights(
+    q: Float[np.ndarray, "*Bq T d"],
+    k: Float[np.ndarray, "*Bk S d"],
+    allow: Bool[np.ndarray, "*mask"] | None = None,
+    scale: float | None = None,
+) -> Float[np.ndarray, "*B T S"]:
+    """Say how much each query looks at each key: ``softmax(scale · q kᵀ)``.
+
+    Args:
+        q: queries, (..., T, d), float.
+        k: keys, (..., S, d), of the dtype of ``q``.
+        allow: boolean, broadcasting to (..., T, S); True = this query may look
+            at this key. None: all may.
+        scale: what the dot products are multiplied with; None: 1/√d.
+
+    Returns:
+        Weights, (..., T, S). A row sums to 1; if it may look at nothing it is 0.
+
+    Raises:
+        TypeError: an array is not floating point, dtypes differ, or ``allow``
+            is not boolean.
+        ValueError: shapes do not go together; the message names the argument.
+
+    Vaswani et al. 2017 (arXiv 1706.03762), the softmax factor of equation 1.
+    Derived in the chapters on Q, K and V and on scaling.
+    """
+    _check_queries_and_keys(q, k)
+    # A Python float leaves float32 alone; a NumPy float64 would promote it.
+    scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
+    scores = (q @ k.swapaxes(-1, -2)) * scale  # (..., T, S)
+    if allow is not None:
+        _check_allow(allow, scores.shape)
+        scores = np.where(allow, scores, scores.dtype.type(-np.inf))
+    return softmax(scores)
+
+
+def scaled_dot_product_attention(
+    q: Float[np.ndarray, "*Bq T d"],
+    k: Float[np.ndarray, "*Bk S d"],
+    v: Float[np.ndarray, "*Bv S d_v"],
+    allow: Bool[np.ndarray, "*mask"] | None = None,
+    scale: float | None = None,
+) -> Float[np.ndarray, "*B T d_v"]:
+    """Mix the values by how much each query looks at each key.
+
+    ``softmax(q kᵀ / √d) v``
+
+    Args:
+        q: queries, (..., T, d), float.
+        k: keys, (..., S, d), of the dtype of ``q``.
+        v: values, (..., S, d_v), of the dtype of ``q``.
+        allow: boolean, broadcasting to (..., T, S); True = may look.
+        scale: what the dot products are multiplied with; None: 1/√d.
+
+    Returns:
+        One mixed value for each query, (..., T, d_v).
+
+    Raises:
+        TypeError, ValueError: as ``attention_weights``, and for ``v``.
+
+    Vaswani et al. 2017 (arXiv 1706.03762), equation 1. Derived in the chapter
+    on Q, K and V.
+    """
+    _check_float(v=v)
+    _check_last_axes(2, "(..., S, d_v)", v=v)
+    weights = attention_weights(q, k, allow, scale)
+    if v.shape[-2] != weights.shape[-1]:
+        raise ValueError(
+            f"v has shape {v.shape} and k has shape {k.shape}; each key needs one "
+            f"value, so their next-to-last axis S must be the same"
+        )
+    if v.dtype != q.dtype:
+        raise TypeError(f"v has dtype {v.dtype}; it must be that of q, {q.dtype}")
+    _check_broadcast(weights.shape[:-2], "q and k", v.shape[:-2], "v")
+    return weights @ v
+
+
+def entropy(
+    weights: Float[np.ndarray, "*axes S"],
+) -> Float[np.ndarray, "*axes"]:
+    """Measure how widely weights are spread, in bits: ``−Σ w log₂ w``.
+
+    0 where one key takes all, ``log₂ S`` where all S keys share evenly.
+
+    Args:
+        weights: weights that sum to 1 along the last axis, (..., S), float.
+
+    Returns:
+        The entropy of each row, (...), in bits.
+
+    Raises:
+        TypeError: ``weights`` is not a floating-point NumPy array.
+        ValueError: a weight is negative or not a number.
+
+    Shannon 1948, section 6. Used in the chapter on scaling.
+    """
+    _check_float(weights=weights)
+    _check_last_axes(1, "(..., S)", weights=weights)
+    if not (weights >= 0).all():
+        raise ValueError(f"weights must be at least 0; the smallest is {weights.min()}")
+    # 0 · log 0 counts as 0: a key that gets nothing adds no uncertainty.
+    logs = np.log2(weights, out=np.zeros_like(weights), where=weights > 0)
+    return np.abs(np.sum(weights * logs, axis=-1))
+
+
+def softmax_jacobian(
+    weights: Float[np.ndarray, "*axes S"],
+) -> Float[np.ndarray, "*axes S S"]:
+    """Say how each weight moves when each score does: ``diag(w) − w wᵀ``.
+
+    Args:
+        weights: what softmax gave, (..., S), float.
+
+    Returns:
+        (..., S, S); entry ``[i, j]`` is ∂w_i / ∂x_j for the score x_j.
+
+    Raises:
+        TypeError: ``weights`` is not a floating-point NumPy array.
+        ValueError: ``weights`` has no axis.
+
+    Derived in the chapter on scaling.
+    """
+    _check_float(weights=weights)
+    _check_last_axes(1, "(..., S)", weights=weights)
+    eye = np.eye(weights.shape[-1], dtype=weights.dtype)
+    return weights[..., :, None] * (eye - weights[..., None, :])
+
+
+def sample_dot_products(
+    rng: np.random.Generator, d: int, shape: int | tuple[int, ...]
+) -> Float[np.ndarray, "*pairs"]:
+    """Draw dot products of independent standard-normal queries and keys.
+
+    Args:
+        rng: where the randomness comes from.
+        d: width of the vectors, at least 1.
+        shape: how many pairs, as an array shape.
+
+    Returns:
+        Dot products, of ``shape``, float64. Their variance is ``d``.
+
+    Raises:
+        ValueError: ``d`` is less than 1.
+
+    Vaswani et al. 2017 (arXiv 1706.03762), footnote 4. Measured in the chapter
+    on scaling.
+    """
+    if d < 1:
+        raise ValueError(f"d is {d}; it must be at least 1")
+    axes = (shape,) if isinstance(shape, int) else tuple(shape)
+    q = rng.standard_normal((*axes, d))
+    k = rng.standard_normal((*axes, d))
+    return np.einsum("...d,...d->...", q, k)
