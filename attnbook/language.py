@@ -41,10 +41,15 @@ def set_language(code: str) -> None:
 
 
 @functools.cache
+def catalogue_of(code: str) -> Mapping[str, str]:
+    """Return the strings that this language itself has, by id."""
+    return json.loads((_LOCALE / f"{code}.json").read_text("utf-8"))
+
+
+@functools.cache
 def catalogue(code: str) -> Mapping[str, str]:
     """Return all strings of a language by id; what is untranslated is English."""
-    own = json.loads((_LOCALE / f"{code}.json").read_text("utf-8"))
-    return own if code == "en" else {**catalogue("en"), **own}
+    return {**catalogue_of("en"), **catalogue_of(code)}
 
 
 def translate(string_id: str, /, **values: object) -> str:
