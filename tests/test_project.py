@@ -103,9 +103,8 @@ def test_every_requirement_has_hashes():
 def test_every_direct_dependency_says_why_it_is_there():
     text = (ROOT / "pyproject.toml").read_text("utf-8")
     for requirement in direct(*EXTRAS):
-        line = next(
-            line for line in text.splitlines() if f'"{requirement.name}' in line
-        )
+        start = f'    "{requirement.name}'
+        line = next(line for line in text.splitlines() if line.startswith(start))
         assert re.search(r"# \w.{15,}", line), requirement
 
 
