@@ -18,9 +18,7 @@ import run_notebooks  # noqa: E402 (after the path of tools)
 
 PATHS = run_notebooks.notebooks()
 PLOT_TYPES = ("image/png", "image/jpeg")
-MACHINE_PATHS = re.compile(
-    r"(/home/|/root/|/Users/|/tmp/|/work/|site-packages|[A-Z]:\\)"
-)
+MACHINE_PATHS = re.compile(r"/(home|root|Users|tmp|work)/|site-packages|[A-Z]:\\")
 
 each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 
