@@ -1,0 +1,158 @@
+"""Exercises that answer back.
+
+``check(name, answer)`` runs the reader's function, or looks at the reader's
+prediction, and says what came of it: which mistake it is, with the smallest
+example that shows it. A chapter declares its exercises in a module of its own
+in this package, as a list ``EXERCISES``; adding a module adds its exercises.
+"""
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from attnbook.exercises import _work
+from attnbook.exercises._exercise import Exercise, Implement, Predict, case, say
+from attnbook.exercises._progress import Progress
+from attnbook.exercises._verdict import Verdict
+
+__all__ = [
+    "EXERCISES",
+    "Exercise",
+    "Implement",
+    "Predict",
+    "Verdict",
+    "case",
+    "check",
+    "load_answer",
+    "progress",
+]
+
+
+def _discover() -> dict[str, Exercise]:
+    found: dict[str, Exercise] = {}
+    for module in sorted(pkgutil.iter_modules(__path__), key=lambda m: m.name):
+        if module.name.startswith("_"):
+            continue
+        chapter = importlib.import_module(f"{__name__}.{module.name}")
+        for exercise in chapter.EXERCISES:
+            if exercise.name in found:
+                raise ValueError(f"two exercises are called {exercise.name!r}")
+            found[exercise.name] = exercise
+    # sorted() keeps the order that a module gives to its own exercises.
+    return dict(sorted(found.items(), key=lambda item: item[1].chapter))
+
+
+EXERCISES: Mapping[str, Exercise] = MappingProxyType(_discover())
+
+
+def _exercise(name: str) -> Exercise:
+    try:
+        return EXERCISES[name]
+    except (KeyError, TypeError):
+        raise ValueError(
+            f"name: there is no exercise {name!r}; known exercises: "
+            f"{', '.join(EXERCISES)}"
+        ) from None
+
+
+def check(name: str, answer: object, *, keep: bool = True) -> Verdict:
+    """Look at an answer and say what came of it.
+
+    A right answer is kept in ``work.json`` in the working directory, where
+    ``load_answer`` and ``progress`` find it, unless ``ATTNBOOK_WORK=off``.
+
+    Args:
+        name: the exercise.
+        answer: the reader's function, or the reader's prediction.
+        keep: whether a right answer counts as the reader's own; the book's
+            solutions say False.
+
+    Returns:
+        The verdict; it shows itself in a notebook and prints as text.
+
+    Raises:
+        ValueError: there is no exercise of that name.
+    """
+    exercise = _exercise(name)
+    # The reader's function may change the working directory.
+    file = None if _work.switched_off() or not keep else _work.path()
+    verdict = exercise.check(answer)
+    if verdict.status != "right" or file is None:
+        return verdict
+    closing = (*verdict.closing, _keep(exercise, answer, file))
+    return Verdict(name, "right", sentences=verdict.sentences, closing=closing)
+
+
+def _keep(exercise: Exercise, answer: Any, file: Any) -> str:
+    """Keep a right answer and say so, or say why it could not be kept."""
+    try:
+        if isinstance(exercise, Predict):
+            source = repr(answer if isinstance(answer, str | bool) else float(answer))
+        else:
+            source = _work.source_of(answer)
+            alone = _work.rebuild(source, exercise.name, file.name)
+            if exercise.check(alone).status != "right":
+                return say("not_kept.alone")
+        moved = _work.keep(file, exercise.name, source)
+    except _work.NoSource as error:
+        return say("not_kept.source", what=error)
+    except OSError as error:
+        return say("not_kept.file", file=file.name, error=error.strerror or error)
+    except Exception as error:
+        # Whatever the rebuilt source does, the verdict stands.
+        return say("not_kept.error", error=f"{type(error).__name__}: {error}")
+    if moved is not None:
+        return say("kept_anew", file=file.name, moved=moved.name)
+    return say("kept", file=file.name)
+
+
+def load_answer(name: str) -> Callable | str | bool | float:
+    """Return the reader's own right answer, rebuilt from what ``check`` kept.
+
+    Args:
+        name: the exercise.
+
+    Returns:
+        The function, or what was predicted.
+
+    Raises:
+        ValueError: there is no exercise of that name, or the record is damaged.
+        LookupError: no right answer has been kept yet.
+    """
+    exercise = _exercise(name)
+    file = _work.path()
+    try:
+        entry = _work.read(file)["exercises"].get(name)
+    except _work.BrokenWork as error:
+        raise ValueError(f"{file.name} cannot be read: it is {error}") from None
+    if entry is None or entry.get("status") != "right":
+        raise LookupError(
+            f"{file.name} has no right answer to {name!r} yet; solve the exercise "
+            f"in {exercise.chapter} and run its check"
+        )
+    if isinstance(exercise, Predict):
+        return ast.literal_eval(entry["source"])
+    return _work.rebuild(entry["source"], name, file.name)
+
+
+def progress() -> Progress:
+    """Return how many exercises have a right answer in ``work.json``, by chapter."""
+    names: set[str] = set()
+    trouble = ""
+    if not _work.switched_off():
+        file = _work.path()
+        try:
+            kept = _work.read(file)["exercises"]
+            names = {n for n, e in kept.items() if e.get("status") == "right"}
+        except _work.BrokenWork:
+            trouble = say("broken", file=file.name)
+        except OSError as error:
+            trouble = say("unread", file=file.name, error=error.strerror or error)
+    chapters: dict[str, list[tuple[str, bool]]] = {}
+    for exercise in EXERCISES.values():
+        solved = exercise.name in names
+        chapters.setdefault(exercise.chapter, []).append((exercise.name, solved))
+    return Progress(chapters, trouble)
