@@ -22,7 +22,7 @@ SITE := _build/site/.built
 ADDRESSES := _build/addresses
 
 .PHONY: help setup book serve lab test lint unit nbval nbval-oldest browser notebooks figures \
-  catalogues requirements screenshots bench actionlint clean FORCE
+  catalogues requirements screenshots bench clean FORCE
 
 help:
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -70,6 +70,7 @@ test: setup browser lint book unit nbval nbval-oldest  ## set up and run every t
 lint: setup
 	@$(VENV)/bin/ruff check --quiet .
 	@$(VENV)/bin/ruff format --check --quiet .
+	@$(NPM) --node tools/lint_workflows.mjs
 
 unit: setup browser $(SITE)
 	@$(PY) -m pytest -n 2 --dist loadfile -q tests

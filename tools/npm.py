@@ -1,4 +1,8 @@
-"""Run the npm of the node wheel: ``python tools/npm.py ci``."""
+"""Run npm or node from the node wheel.
+
+python tools/npm.py ci
+python tools/npm.py --node tools/lint_workflows.mjs
+"""
 
 import os
 import subprocess
@@ -17,9 +21,9 @@ def main() -> int:
     # Scripts that npm starts must find the same node.
     path = os.pathsep.join([str(BIN), os.environ["PATH"]])
     npm = MODULES / "npm" / "bin" / "npm-cli.js"
-    return subprocess.run(
-        [NODE, npm, *sys.argv[1:]], env={**os.environ, "PATH": path}
-    ).returncode
+    arguments = sys.argv[1:]
+    script = arguments[1:] if arguments[:1] == ["--node"] else [npm, *arguments]
+    return subprocess.run([NODE, *script], env={**os.environ, "PATH": path}).returncode
 
 
 if __name__ == "__main__":
