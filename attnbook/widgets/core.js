@@ -95,9 +95,9 @@ export function number(x, decimals) {
   return text.startsWith("-") ? (Number(text) === 0 ? text.slice(1) : "−" + text.slice(1)) : text;
 }
 
-/** A vector as "(1.0, −2.0)". */
+/** A vector as "(1.0, −2.0)", which does not break at the end of a line. */
 export function vector(xs, decimals) {
-  return `(${xs.map((x) => number(x, decimals)).join(", ")})`;
+  return `(${xs.map((x) => number(x, decimals)).join(",\u00a0")})`;
 }
 
 // ---- drawing ----

@@ -88,7 +88,7 @@ function build({ model, root, signal }) {
     onInput: (d) => change(model, { d }),
     signal,
   });
-  const powers = [1, 4, 16, 64, 256, 1024].map((d) =>
+  const powers = Array.from({ length: 11 }, (_, i) => 2 ** i).map((d) =>
     button(String(d), () => change(model, { d }), signal, { "aria-label": mine("set_width", { d }) }),
   );
   const scaled = toggle({ label: mine("scaled"), onChange: (on) => change(model, { scaled: on }), signal });

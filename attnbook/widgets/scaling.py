@@ -82,7 +82,7 @@ class ScalingAndSaturation(BookWidget):
     name = "scaling"
     d = traitlets.Int(64).tag(sync=True)
     scaled = traitlets.Bool(False).tag(sync=True)
-    seed = traitlets.Int(1).tag(sync=True)
+    seed = traitlets.Int(91).tag(sync=True)
 
     @traitlets.validate("d")
     def _check_d(self, proposal: dict) -> int:
@@ -154,8 +154,8 @@ class ScalingAndSaturation(BookWidget):
             parts.append(text(42, floor - w * height + 4, f"{w:g}", "muted", "end"))
         for j, w in enumerate(weights):
             parts.append(
-                f'<rect x="{50 + 17.7 * j:.1f}" y="{floor - w * height:.1f}" width="14" '
-                f'height="{w * height:.1f}" fill="{LIGHT["weight"]}"/>'
+                f'<rect x="{50 + 17.7 * j:.1f}" y="{floor - w * height:.1f}" '
+                f'width="14" height="{w * height:.1f}" fill="{LIGHT["weight"]}"/>'
             )
             parts.append(text(57 + 17.7 * j, floor + 16, str(j + 1), "muted", "middle"))
         left, span = 366, 290

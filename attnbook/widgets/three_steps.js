@@ -176,8 +176,8 @@ const SHEETS = [
         ]),
       );
     return sheetOf(
-      [mine("lead.1", { word: words[asker] }), " ", hued("query", `q = ${vector(q, 1)}`)],
-      [mine("word"), [hued("query", "q"), " · ", hued("key", "k")], "=", mine("score")],
+      [mine("lead.1", { word: words[asker] }), " ", hued("query", `q\u00a0=\u00a0${vector(q, 1)}`)],
+      [mine("word"), [hued("query", "q"), " · ", hued("key", "k")], "=", mine("to_score")],
       words.map((word, i) => [word, product(i), cell(number(products[i], 2)), cell(number(scores[i], 3), `score${i}`)]),
     );
   },
@@ -251,8 +251,8 @@ function drawPlane({ setWord, signal }) {
     );
   }
   picture.append(
-    svg("text", { x: SIDE - 4, y: SIDE / 2 + 14, "text-anchor": "end", class: "attn-note" }, `${mine("fruit")} →`),
-    svg("text", { x: SIDE / 2 + 6, y: 13, class: "attn-note" }, `↑ ${mine("company")}`),
+    svg("text", { x: SIDE - 6, y: SIDE - 8, "text-anchor": "end", class: "attn-note" }, `${mine("fruit")} →`),
+    svg("text", { x: 6, y: 16, class: "attn-note" }, `↑ ${mine("company")}`),
     arrows,
   );
   const handles = [0, 1, 2, 3].map(() => html("button", { type: "button", class: "attn-handle", "aria-roledescription": mine("point") }));
@@ -398,7 +398,8 @@ function drawPull() {
   const node = html(
     "div",
     { class: "attn-pull" },
-    html("p", { class: "attn-ends" }, html("span", {}, `← ${mine("company")}`), html("span", {}, mine("lean")), html("span", {}, `${mine("fruit")} →`)),
+    html("p", { class: "attn-panel-title" }, mine("lean")),
+    html("p", { class: "attn-ends" }, html("span", {}, `← ${mine("company")}`), html("span", {}, `${mine("fruit")} →`)),
     track,
     note,
   );
@@ -410,7 +411,7 @@ function drawPull() {
       result.v.forEach((value, i) => groups.set(value[0], [...(groups.get(value[0]) ?? []), words[i]]));
       values.replaceChildren(
         ...[...groups].sort((a, b) => a[0] - b[0]).map(([x, names], row) => {
-          const tick = html("span", { class: `attn-tick attn-row-${row % 2}` }, names.join(", "));
+          const tick = html("span", { class: `attn-tick attn-row-${row % 3}` }, names.join(", "));
           place(tick, x);
           return tick;
         }),

@@ -162,7 +162,7 @@ class AttentionInThreeSteps(BookWidget):
             text(24, 96, say("word"), "muted"),
             text(150, 96, "k", "key"),
             text(300, 96, "q · k", "muted", end),
-            text(390, 96, say("score"), "muted", end),
+            text(390, 96, say("to_score"), "muted", end),
             text(410, 96, say("weight"), "weight"),
             text(656, 96, "v", "value", end),
         ]
