@@ -35,7 +35,9 @@ def _pair(app, doctree: nodes.document) -> None:
         image["classes"].append("only-light")
         dark["classes"].append("only-dark")
         # Both are hidden from each other's theme, so the text is read once.
+        name = Path(image["uri"]).stem.partition("_")[2]
         figure = nodes.figure("", image, dark, align="default")
+        figure["ids"].append(f"figure-{nodes.make_id(name)}")
         after = paragraph.next_node(descend=False, siblings=True)
         words = _only_child(after, nodes.emphasis) if after is not None else None
         if isinstance(after, nodes.paragraph) and words is not None:

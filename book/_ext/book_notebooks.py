@@ -87,9 +87,9 @@ def _visit_hidden(translator, node: HideCodeCellNode) -> None:
     # MyST-NB's own version gives the summary an English label for screen
     # readers that is not the text others see.
     translator.body.append(
-        f'<details class="admonition hide {" ".join(node["classes"])}">\n<summary>\n'
-        f'<p class="collapsed admonition-title">{escape(node["prompt_show"])}</p>\n'
-        f'<p class="expanded admonition-title">{escape(node["prompt_hide"])}</p>\n'
+        '<details class="book-folded">\n<summary>'
+        f'<span class="collapsed">{escape(node["prompt_show"])}</span>'
+        f'<span class="expanded">{escape(node["prompt_hide"])}</span>'
         "</summary>\n"
     )
 

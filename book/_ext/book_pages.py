@@ -78,7 +78,7 @@ def launch_links(path: str) -> list[tuple[str, str]]:
 
 
 def description(doctree: nodes.document, limit: int = 200) -> str:
-    """Return a page's first paragraph, cut at a word to at most ``limit`` characters."""
+    """Return a page's first paragraph, at most ``limit`` characters of it."""
     for paragraph in doctree.findall(nodes.paragraph):
         text = " ".join(paragraph.astext().split())
         if len(text) > 40:

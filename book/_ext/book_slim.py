@@ -8,6 +8,7 @@ occur. What no page, style sheet or script then refers to is not published.
 import hashlib
 import html
 import io
+import itertools
 import logging
 import re
 import shutil
@@ -25,6 +26,7 @@ _STYLESHEET = re.compile(r'[ \t]*<link [^>]*rel="stylesheet"[^>]*>\n?')
 _HREF = re.compile(r'href="([^"]+)"')
 _CLASS = re.compile(r'class="([^"]*)"')
 _URL = re.compile(r"url\((['\"]?)(?!data:|#)([^)'\"]+)\1\)")
+_IMPORT = re.compile(r"""@import\s+["']([^"']+)["']\s*;""")
 _WORD = re.compile(r"[A-Za-z_][\w-]*")
 _TAG = re.compile(r"<[^>]+>")
 _MATHML = re.compile(r'<span class="katex-mathml">.*?</math></span>', re.S)
@@ -61,14 +63,15 @@ def _serialize(rules: list, used: frozenset[str]) -> str:
 
 def _at_rule(rule, used: frozenset[str]) -> str:
     name = rule.lower_at_keyword
-    prelude = tinycss2.serialize(rule.prelude).strip()
+    prelude = " ".join(tinycss2.serialize(rule.prelude).split())
+    head = f"@{name} {prelude}" if prelude else f"@{name}"
     if rule.content is None:
-        return "" if name == "charset" else f"@{name} {prelude};"
+        return "" if name == "charset" else f"{head};"
     if name in ("media", "supports", "layer", "container"):
         inner = tinycss2.parse_rule_list(rule.content, skip_whitespace=True)
         body = _serialize(inner, used)
-        return f"@{name} {prelude}{{{body}}}" if body else ""
-    return f"@{name} {prelude}{{{tinycss2.serialize(rule.content).strip()}}}"
+        return f"{head}{{{body}}}" if body else ""
+    return f"{head}{{{tinycss2.serialize(rule.content).strip()}}}"
 
 
 def _declarations(content: list) -> str:
@@ -96,7 +99,7 @@ def _selectors(prelude: list) -> list[list]:
 def _lives(selector: list, used: frozenset[str]) -> bool:
     return all(
         following.value in used
-        for token, following in zip(selector, selector[1:], strict=False)
+        for token, following in itertools.pairwise(selector)
         if token == "." and following.type == "ident"
     )
 
@@ -116,18 +119,23 @@ def _used_classes(pages: dict[Path, str], scripts: list[Path]) -> set[str]:
 
 
 def _joined(out: Path, hrefs: list[str]) -> str:
-    """Return the text of the style sheets, their addresses made relative to _static."""
-    parts = []
-    for href in hrefs:
-        path = PurePosixPath(href.split("?")[0])
-        text = (out / path).read_text("utf-8")
+    """Return the text of the style sheets, imports included.
 
-        def relative(match: re.Match, folder: PurePosixPath = path.parent) -> str:
-            target = _normal(folder / match[2].split("?")[0].split("#")[0])
-            return f"url({target.relative_to('_static')})"
+    Their addresses are made relative to ``_static``.
+    """
+    return "\n".join(_sheet(out, PurePosixPath(href.split("?")[0])) for href in hrefs)
 
-        parts.append(_URL.sub(relative, text))
-    return "\n".join(parts)
+
+def _sheet(out: Path, path: PurePosixPath) -> str:
+    def imported(match: re.Match) -> str:
+        return _sheet(out, _normal(path.parent / match[1]))
+
+    def relative(match: re.Match) -> str:
+        target = _normal(path.parent / match[2].split("?")[0].split("#")[0])
+        return f"url({target.relative_to('_static')})"
+
+    text = _URL.sub(relative, (out / path).read_text("utf-8"))
+    return _IMPORT.sub(imported, text)
 
 
 def _normal(path: PurePosixPath) -> PurePosixPath:
@@ -180,7 +188,7 @@ def _only_woff2(css: str) -> str:
 
 
 def cut_font(path: Path, characters: set[str]) -> None:
-    """Leave in a woff2 font only the glyphs for ``characters``, byte for byte stable."""
+    """Leave in a woff2 font only the glyphs for ``characters``."""
     options = subset.Options(flavor="woff2", notdef_outline=True, desubroutinize=True)
     options.drop_tables += ["FFTM"]
     font = TTFont(path, recalcTimestamp=False)

@@ -1,0 +1,161 @@
+"""What tests of the built pages share: the site, a server, and a browser."""
+
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[1]
+SITE = ROOT / "_build" / "site"
+AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "book" / "_ext")]
+
+import serve  # noqa: E402 (after the path to it)
+
+# A test asks no other host for anything, and neither does the browser itself.
+BROWSER_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def pages(folder: Path = SITE) -> list[str]:
+    """Return the site's pages by address, the entrance and the root 404 left out."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.glob("*/*.html"))
+
+
+def browser_path() -> str | None:
+    """Return the browser to drive; None means the one Playwright has installed."""
+    given = os.environ.get("CHROMIUM")
+    if given:
+        return given
+    if Path("/usr/bin/chromium").exists():
+        return "/usr/bin/chromium"
+    return shutil.which("chromium")
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """The built site; a test that needs it fails if there is none."""
+    if not (SITE / "index.html").exists():
+        pytest.fail("The site is not built: run make book first.", pytrace=False)
+    return SITE
+
+
+@pytest.fixture(scope="session")
+def serve_folder() -> Iterator[Callable[[Path], str]]:
+    """Serve a folder on loopback and return its address, without a last slash."""
+    servers = []
+
+    def start(folder: Path) -> str:
+        server = serve.open_server(folder, 0)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture(scope="session")
+def site_url(site: Path, serve_folder: Callable[[Path], str]) -> str:
+    """The address at which the built site is served."""
+    return serve_folder(site)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A headless Chromium: $CHROMIUM, the system's, or Playwright's own.
+
+    One for each module, because other tests cannot run an event loop meanwhile.
+    """
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=browser_path(), args=BROWSER_ARGUMENTS
+        )
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Visit:
+    """An open page, and what happened while it was open."""
+
+    page: Page
+    errors: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    requested: list[str] = field(default_factory=list)
+
+    def assert_clean(self) -> None:
+        """Fail if there was an error, a failed request or a look at another host."""
+        assert self.errors == []
+        assert self.failed == []
+        assert self.refused == []
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
+    """Open an address in a fresh context in which all other hosts are refused.
+
+    Keyword arguments go to Playwright's ``new_context``.
+    """
+    contexts = []
+
+    def start(url: str, **options: object) -> Visit:
+        options = {"viewport": {"width": 1400, "height": 900}, **options}
+        context = browser.new_context(**options)
+        contexts.append(context)
+        visit = Visit(context.new_page())
+        host = urlsplit(url).netloc
+
+        def guard(route: Route) -> None:
+            address = urlsplit(route.request.url)
+            if address.scheme in ("http", "https") and address.netloc != host:
+                visit.refused.append(route.request.url)
+                route.abort()
+            else:
+                visit.requested.append(route.request.url)
+                route.continue_()
+
+        context.route("**/*", guard)
+        page = visit.page
+        page.on("console", lambda m: m.type == "error" and visit.errors.append(m.text))
+        page.on("pageerror", lambda error: visit.errors.append(str(error)))
+        page.on("requestfailed", lambda request: visit.failed.append(request.url))
+        page.on(
+            "response",
+            lambda r: r.status >= 400 and visit.failed.append(f"{r.status} {r.url}"),
+        )
+        page.goto(url, wait_until="load")
+        return visit
+
+    yield start
+    for context in contexts:
+        context.close()
+
+
+def wake_widgets(page: Page) -> None:
+    """Scroll to every widget of a page and wait until all are alive."""
+    for host in page.locator("[data-widget]").all():
+        host.scroll_into_view_if_needed()
+        # Playwright's own waiting evaluates a string, which the policy forbids.
+        for _ in range(100):
+            if host.get_attribute("data-hydrated"):
+                break
+            page.wait_for_timeout(50)
+        assert host.get_attribute("data-hydrated") == "1"
