@@ -90,7 +90,7 @@ def _keep(exercise: Exercise, answer: Any, file: Any) -> str:
     """Keep a right answer and say so, or say why it could not be kept."""
     try:
         if isinstance(exercise, Predict):
-            source = repr(answer if isinstance(answer, str | bool) else float(answer))
+            source = repr(exercise.read(answer))
         else:
             source = _work.source_of(answer)
             alone = _work.rebuild(source, exercise.name, file.name)

@@ -423,7 +423,7 @@ class Predict(Exercise):
     def check(self, answer: object) -> Verdict:
         if answer is None or answer is ...:
             return self._verdict("not started", say("no_answer"))
-        given = self._read(answer)
+        given = self.read(answer)
         if given is None:
             return self._verdict("error", self._needs(answer))
         if self._equal(given, self.answer):
@@ -444,8 +444,8 @@ class Predict(Exercise):
             return []
         return sorted([self.answer, *self.mistakes.values()])
 
-    def _read(self, answer: object) -> str | bool | float | None:
-        """Return the answer as the type it needs, or None."""
+    def read(self, answer: object) -> str | bool | float | None:
+        """Return the answer as the type it needs, or None if it is not one."""
         if isinstance(self.answer, str):
             letter = answer.strip().lower() if type(answer) is str else ""
             return letter if letter in self.choices() else None

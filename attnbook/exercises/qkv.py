@@ -345,7 +345,12 @@ def overflows(q, k, allow, scale, softmax):
     return softmax_that_overflows(hide(scores_of(q, k, scale), allow))
 
 
-def promotes_float32(q, k, allow, scale, softmax):
+def root_in_float64(q, k, allow, scale, softmax):
+    scale = 1 / np.sqrt(q.shape[-1]) if scale is None else scale
+    return softmax(hide(products(q, k) * scale, allow))
+
+
+def scale_in_float64(q, k, allow, scale, softmax):
     scale = 1 / np.sqrt(q.shape[-1]) if scale is None else scale
     return softmax(hide(products(q, k) * np.float64(scale), allow))
 
@@ -404,7 +409,7 @@ WRONG_WEIGHTS = {
     "transposes_everything": transposes_everything,
     "asks_the_wrong_way": asks_the_wrong_way,
     "finite_mask": FINITE_MASKS,
-    "promotes_float32": promotes_float32,
+    "promotes_float32": (root_in_float64, scale_in_float64),
 }
 WRONG_WIDTHS = (root_of_keys, root_of_queries, root_of_first_axis)
 
