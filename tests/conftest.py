@@ -33,7 +33,9 @@ BROWSER_ARGUMENTS = [
 
 def pages(folder: Path = SITE) -> list[str]:
     """Return the site's pages by address, the entrance and the root 404 left out."""
-    return sorted(path.relative_to(folder).as_posix() for path in folder.glob("*/*.html"))
+    return sorted(
+        path.relative_to(folder).as_posix() for path in folder.glob("*/*.html")
+    )
 
 
 def browser_path() -> str | None:

@@ -37,7 +37,19 @@ def _name_entries(app, doctree: nodes.document) -> None:
             slugs[key] = (0, key, key)
 
 
+def _visit_citation(translator, node: nodes.citation) -> None:
+    # docutils gives the role doc-biblioentry, which ARIA has withdrawn.
+    translator.body.append(translator.starttag(node, "div", CLASS="citation"))
+
+
+def _depart_citation(translator, node: nodes.citation) -> None:
+    translator.body.append("</div>\n")
+
+
 def setup(app):
+    app.add_node(
+        nodes.citation, override=True, html=(_visit_citation, _depart_citation)
+    )
     pybtex.plugin.register_plugin("pybtex.style.formatting", "key", KeyStyle)
     # After MyST's own handler, which starts the page's slugs afresh.
     app.connect("doctree-read", _name_entries, priority=900)
