@@ -3,9 +3,11 @@
 import ast
 import json
 import math
+import re
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +18,9 @@ from attnbook import exercises, ops
 from attnbook.exercises import EXERCISES, Implement, Predict, check, load_answer
 from attnbook.exercises import _run as running
 from attnbook.exercises._exercise import same
+from attnbook.language import catalogue
 
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks" / "en"
 IMPLEMENT = [n for n, e in EXERCISES.items() if isinstance(e, Implement)]
 PREDICT = [n for n, e in EXERCISES.items() if isinstance(e, Predict)]
 MISTAKES = [(n, m) for n in EXERCISES for m in EXERCISES[n].mistakes]
@@ -47,6 +51,20 @@ def test_every_exercise_says_where_it_belongs_and_how_long_it_takes():
         assert exercise.minutes > 0
         unknown = set(exercise.sections) - set(exercise.mistakes)
         assert not unknown, f"{name}: sections for unknown mistakes {unknown}"
+
+
+def test_every_section_to_reread_is_a_heading_of_its_chapter():
+    sections = {
+        section
+        for exercise in EXERCISES.values()
+        for section in (exercise.reread, *exercise.sections.values())
+    }
+    for section in sections:
+        chapter = section.split(".")[0]
+        notebook = json.loads((NOTEBOOKS / f"{chapter}.ipynb").read_text("utf-8"))
+        text = "\n".join("".join(cell["source"]) for cell in notebook["cells"])
+        title = catalogue("en")[f"exercise.section.{section}"]
+        assert re.search(rf"^##+ {re.escape(title)}$", text, re.M), section
 
 
 @pytest.mark.parametrize("name", IMPLEMENT)

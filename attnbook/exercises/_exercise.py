@@ -33,8 +33,8 @@ class Exercise:
             catalogues say about each.
         difficulty: from 1 to 3.
         minutes: how long it takes.
-        reread: the section to go back to; the catalogues have its title as
-            ``exercise.section.<reread>``.
+        reread: the section to go back to, "<chapter>.<word>"; the catalogues
+            have its title as ``exercise.section.<reread>``.
         sections: the section for single mistakes, where it is another one.
     """
 
@@ -63,8 +63,10 @@ class Exercise:
     ) -> Verdict:
         closing = ()
         if status in ("mistake", "wrong"):
-            title = translate(f"exercise.section.{self.section(mistake)}")
-            closing = (say("reread", section=title),)
+            section = self.section(mistake)
+            chapter = translate(f"exercise.chapter.{section.split('.')[0]}")
+            title = translate(f"exercise.section.{section}")
+            closing = (say("reread", section=title, chapter=chapter),)
         return Verdict(self.name, status, mistake, sentences, tuple(example), closing)
 
 

@@ -19,7 +19,7 @@ row_sums = Predict(
     chapter=CHAPTER,
     difficulty=1,
     minutes=3,
-    reread="qkv.softmax",
+    reread="01_qkv.softmax",
     answer="b",
     mistakes={"columns": "a", "everything": "c", "nothing": "d"},
 )
@@ -117,7 +117,7 @@ softmax = Implement(
     chapter=CHAPTER,
     difficulty=1,
     minutes=10,
-    reread="qkv.softmax",
+    reread="01_qkv.softmax",
     reference=ops.softmax,
     returns="(the shape of x)",
     cases=[
@@ -163,7 +163,12 @@ softmax = Implement(
         "empty_row": empty_row,
         "finite_infinity": finite_infinity,
     },
-    sections={"empty_row": "qkv.practice", "no_maximum": "qkv.practice"},
+    sections={
+        "no_maximum": "01_qkv.overflow",
+        "maximum_of_everything": "01_qkv.overflow",
+        "empty_row": "01_qkv.practice",
+        "finite_infinity": "01_qkv.practice",
+    },
 )
 
 # --- scaled_dot_product_attention -------------------------------------------
@@ -411,6 +416,20 @@ WRONG_WEIGHTS = {
     "finite_mask": FINITE_MASKS,
     "promotes_float32": (root_in_float64, scale_in_float64),
 }
+# Where a mistake is explained, if not where attention as a whole is.
+SECTIONS = {
+    "no_softmax": "01_qkv.softmax",
+    "wrong_axis": "01_qkv.softmax",
+    "over_all_pairs": "01_qkv.softmax",
+    "overflows": "01_qkv.overflow",
+    "ignores_mask": "01_qkv.practice",
+    "mask_upside_down": "01_qkv.practice",
+    "mask_after_softmax": "01_qkv.practice",
+    "mask_of_zeros": "01_qkv.practice",
+    "finite_mask": "01_qkv.practice",
+    "empty_row": "01_qkv.practice",
+    "promotes_float32": "01_qkv.practice",
+}
 WRONG_WIDTHS = (root_of_keys, root_of_queries, root_of_first_axis)
 
 
@@ -520,7 +539,7 @@ scaled_dot_product_attention = Implement(
     chapter=CHAPTER,
     difficulty=2,
     minutes=20,
-    reread="qkv.attention",
+    reread="01_qkv.attention",
     reference=ops.scaled_dot_product_attention,
     returns="(..., T, d_v)",
     cases=[with_values(arguments) for arguments in ORDINARY],
@@ -534,12 +553,12 @@ scaled_dot_product_attention = Implement(
         "only_weights": only_weights,
         "mean_of_values": mean_of_values,
     },
-    sections={
-        "empty_row": "qkv.practice",
-        "overflows": "qkv.practice",
-        "finite_mask": "qkv.practice",
-        "wrong_axis": "qkv.softmax",
-        "over_all_pairs": "qkv.softmax",
+    sections=SECTIONS
+    | {
+        "keys_for_values": "01_qkv.mix",
+        "softmax_last": "01_qkv.mix",
+        "only_weights": "01_qkv.mix",
+        "mean_of_values": "01_qkv.mix",
     },
 )
 
@@ -551,7 +570,7 @@ swap_query_and_key = Predict(
     kind="break it",
     difficulty=2,
     minutes=6,
-    reread="qkv.softmax",
+    reread="01_qkv.softmax",
     answer="c",
     mistakes={"nothing": "a", "weights_transposed": "b", "rows_reversed": "d"},
 )

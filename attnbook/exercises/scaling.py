@@ -9,6 +9,7 @@ from attnbook.exercises._exercise import Implement, Predict, case
 from attnbook.exercises.qkv import (
     EXTREME,
     ORDINARY,
+    SECTIONS,
     SOFTMAXES,
     WRONG_WEIGHTS,
     WRONG_WIDTHS,
@@ -25,7 +26,7 @@ spread_of_scores = Predict(
     chapter=CHAPTER,
     difficulty=1,
     minutes=3,
-    reread="scaling.growth",
+    reread="02_scaling.growth",
     answer=math.sqrt(WIDTH),
     tolerance=0.05,
     mistakes={
@@ -44,18 +45,17 @@ attention_weights = Implement(
     chapter=CHAPTER,
     difficulty=2,
     minutes=10,
-    reread="scaling.root",
+    reread="02_scaling.root",
     reference=ops.attention_weights,
     returns="(..., T, S)",
     cases=ORDINARY,
     extremes=EXTREME,
     variants=SOFTMAXES,
     mistakes=WRONG_WEIGHTS | {"wrong_width": WRONG_WIDTHS},
-    sections={
-        "no_scale": "scaling.saturation",
-        "overflows": "scaling.practice",
-        "empty_row": "scaling.practice",
-        "finite_mask": "scaling.practice",
+    sections=SECTIONS
+    | {
+        "no_scale": "02_scaling.saturation",
+        "scales_weights": "02_scaling.practice",
     },
 )
 
@@ -152,7 +152,7 @@ softmax_jacobian = Implement(
     chapter=CHAPTER,
     difficulty=3,
     minutes=15,
-    reread="scaling.gradients",
+    reread="02_scaling.gradients",
     reference=ops.softmax_jacobian,
     returns="(..., S, S)",
     cases=[
@@ -194,7 +194,7 @@ divide_by_d = Predict(
     kind="break it",
     difficulty=2,
     minutes=5,
-    reread="scaling.root",
+    reread="02_scaling.root",
     answer="d",
     mistakes={"saturated": "a", "unchanged": "b", "zero": "c"},
 )
