@@ -170,9 +170,7 @@ const SHEETS = [
         { class: "attn-sum" },
         ...[0, 1].flatMap((axis) => [
           axis ? " + " : "",
-          hued("query", number(q[axis], 1)),
-          "·",
-          hued("key", number(k[i][axis], 1)),
+          html("span", { class: "attn-term" }, hued("query", number(q[axis], 1)), "·", hued("key", number(k[i][axis], 1))),
         ]),
       );
     return sheetOf(
