@@ -44,7 +44,8 @@ def run(path: Path) -> str:
         timeout=120,
         kernel_name="python3",
         record_timing=False,
-        store_widget_state=False,
+        # Kept during the run, where interact() needs it, and cleaned out after.
+        store_widget_state=True,
         resources={"metadata": {"path": str(path.parent)}},
     ).execute()
     clean(notebook)
