@@ -59,15 +59,19 @@ def gather(language: str, source: Path) -> None:
     """Lay everything that an edition is built from into the folder ``source``."""
     shutil.rmtree(source, ignore_errors=True)
     source.mkdir(parents=True)
-    for folder, pattern in (("book", "*"), ("notebooks", "*.ipynb")):
-        for path in sorted((ROOT / folder / language).glob(pattern)):
-            if path.is_file():
-                shutil.copy(path, source)
+    for path in sorted((ROOT / "book" / language).iterdir()):
+        if path.is_file():
+            shutil.copy(path, source)
+    for path in sorted((ROOT / "notebooks" / language).glob("*.ipynb")):
+        # What a notebook reaches from its own folder lies beside it here.
+        text = path.read_text("utf-8").replace("../../figures/", "figures/")
+        text = text.replace(f"../../book/{language}/", "")
+        (source / path.name).write_text(text, "utf-8")
     figures = source / "figures"
     figures.mkdir()
     # 01_pipeline.zh.svg is the Chinese edition's 01_pipeline.svg.
     plain = [p for p in sorted((ROOT / "figures").glob("*.svg")) if not localised(p)]
-    own = [p for p in sorted((ROOT / "figures").glob(f"*.{language}.*svg"))]
+    own = sorted((ROOT / "figures").glob(f"*.{language}.*svg"))
     for path in plain + own:
         shutil.copy(path, figures / path.name.replace(f".{language}.", ".", 1))
 
@@ -163,7 +167,9 @@ def entrance(languages: list[str]) -> str:
       const edition = wanted.find((code) => editions.includes(code)) ?? editions[0];
       location.replace(`${{edition}}/index.html${{location.hash}}`);
     </script>
-    <noscript><meta http-equiv="refresh" content="0; url={first}/index.html" /></noscript>
+    <noscript>
+      <meta http-equiv="refresh" content="0; url={first}/index.html" />
+    </noscript>
   </head>
   <body>
     <main>

@@ -12,6 +12,7 @@ import itertools
 import logging
 import re
 import shutil
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import tinycss2
@@ -27,6 +28,8 @@ _HREF = re.compile(r'href="([^"]+)"')
 _CLASS = re.compile(r'class="([^"]*)"')
 _URL = re.compile(r"url\((['\"]?)(?!data:|#)([^)'\"]+)\1\)")
 _IMPORT = re.compile(r"""@import\s+["']([^"']+)["']\s*;""")
+_PROPERTY = re.compile(r"--[A-Za-z][\w-]*")
+_READ = re.compile(r"var\(\s*(--[\w-]+)")
 _WORD = re.compile(r"[A-Za-z_][\w-]*")
 _TAG = re.compile(r"<[^>]+>")
 _MATHML = re.compile(r'<span class="katex-mathml">.*?</math></span>', re.S)
@@ -35,33 +38,49 @@ _MATHML = re.compile(r'<span class="katex-mathml">.*?</math></span>', re.S)
 # --- style sheets ----------------------------------------------------------
 
 
-def prune(css: str, used: set[str]) -> str:
-    """Return the style sheet without rules that no class in ``used`` can match.
+@dataclass(frozen=True)
+class Uses:
+    """The classes that pages and scripts use, and the text in which they do."""
 
-    A selector goes if it names a class that is not in ``used``; what stands in
-    ``:not()`` and its like is left alone. Licence comments stay.
+    classes: frozenset[str]
+    text: str = ""
+
+
+def prune(css: str, uses: Uses) -> str:
+    """Return the style sheet without what no page can need.
+
+    A selector goes if it names a class that is not in use; what stands in
+    ``:not()`` and its like is left alone. A custom property goes if neither the
+    style sheet nor the pages' text names it. Licence comments stay.
     """
-    return _serialize(
-        tinycss2.parse_stylesheet(css, skip_whitespace=True), frozenset(used)
-    )
+    elsewhere = set(_PROPERTY.findall(uses.text))
+    while True:
+        read = frozenset(elsewhere.union(_READ.findall(css)))
+        rules = tinycss2.parse_stylesheet(css, skip_whitespace=True)
+        pruned = _serialize(rules, uses.classes, read)
+        # A property may have been read by one that is gone now.
+        if pruned == css:
+            return css
+        css = pruned
 
 
-def _serialize(rules: list, used: frozenset[str]) -> str:
+def _serialize(rules: list, used: frozenset[str], read: frozenset[str]) -> str:
     parts = []
     for rule in rules:
         if rule.type == "comment" and rule.value.startswith("!"):
             parts.append(f"/*{rule.value}*/")
         elif rule.type == "qualified-rule":
             selectors = [s for s in _selectors(rule.prelude) if _lives(s, used)]
-            if selectors:
+            declarations = _declarations(rule.content, read)
+            if selectors and declarations:
                 prelude = ",".join(_text(selector) for selector in selectors)
-                parts.append(f"{prelude}{{{_declarations(rule.content)}}}")
+                parts.append(f"{prelude}{{{declarations}}}")
         elif rule.type == "at-rule":
-            parts.append(_at_rule(rule, used))
+            parts.append(_at_rule(rule, used, read))
     return "".join(parts)
 
 
-def _at_rule(rule, used: frozenset[str]) -> str:
+def _at_rule(rule, used: frozenset[str], read: frozenset[str]) -> str:
     name = rule.lower_at_keyword
     prelude = " ".join(tinycss2.serialize(rule.prelude).split())
     head = f"@{name} {prelude}" if prelude else f"@{name}"
@@ -69,12 +88,12 @@ def _at_rule(rule, used: frozenset[str]) -> str:
         return "" if name == "charset" else f"{head};"
     if name in ("media", "supports", "layer", "container"):
         inner = tinycss2.parse_rule_list(rule.content, skip_whitespace=True)
-        body = _serialize(inner, used)
+        body = _serialize(inner, used, read)
         return f"{head}{{{body}}}" if body else ""
     return f"{head}{{{tinycss2.serialize(rule.content).strip()}}}"
 
 
-def _declarations(content: list) -> str:
+def _declarations(content: list, read: frozenset[str]) -> str:
     """Return the declarations of a rule on one line, without comments."""
     return ";".join(
         f"{d.name}:{tinycss2.serialize(d.value).strip()}"
@@ -82,7 +101,7 @@ def _declarations(content: list) -> str:
         for d in tinycss2.parse_blocks_contents(
             content, skip_comments=True, skip_whitespace=True
         )
-        if d.type == "declaration"
+        if d.type == "declaration" and (d.name[:2] != "--" or d.name in read)
     )
 
 
@@ -108,14 +127,15 @@ def _text(selector: list) -> str:
     return " ".join(tinycss2.serialize(selector).split())
 
 
-def _used_classes(pages: dict[Path, str], scripts: list[Path]) -> set[str]:
-    used = set()
+def _uses(pages: dict[Path, str], scripts: list[Path]) -> Uses:
+    classes = set()
     for text in pages.values():
         for match in _CLASS.finditer(text):
-            used.update(html.unescape(match[1]).split())
-    for path in scripts:
-        used.update(_WORD.findall(path.read_text("utf-8")))
-    return used
+            classes.update(html.unescape(match[1]).split())
+    code = [path.read_text("utf-8") for path in scripts]
+    for text in code:
+        classes.update(_WORD.findall(text))
+    return Uses(frozenset(classes), "\n".join([*pages.values(), *code]))
 
 
 def _joined(out: Path, hrefs: list[str]) -> str:
@@ -149,7 +169,7 @@ def _normal(path: PurePosixPath) -> PurePosixPath:
 
 
 def _join_stylesheets(out: Path, pages: dict[Path, str]) -> None:
-    used = _used_classes(pages, sorted((out / "_static").rglob("*.js")))
+    uses = _uses(pages, sorted((out / "_static").rglob("*.js")))
     written = {}
     for path, text in pages.items():
         up = "../" * (len(path.relative_to(out).parts) - 1)
@@ -158,7 +178,7 @@ def _join_stylesheets(out: Path, pages: dict[Path, str]) -> None:
             html.unescape(_HREF.search(link)[1]).removeprefix(up) for link in links
         )
         if hrefs not in written:
-            css = _only_woff2(prune(_joined(out, list(hrefs)), used))
+            css = _only_woff2(prune(_joined(out, list(hrefs)), uses))
             name = f"_static/book-{hashlib.sha256(css.encode()).hexdigest()[:8]}.css"
             (out / name).write_text(css, "utf-8")
             written[hrefs] = name
