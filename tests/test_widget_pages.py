@@ -314,6 +314,10 @@ def test_the_histogram_is_drawn_from_the_sample_with_the_curve_of_theory(open_pa
     xs = np.linspace(-32, 32, 121)
     expected = 196 - peak * np.exp(-(xs**2) / 128) / highest * 188
     np.testing.assert_allclose(heights, expected, atol=0.06)
+    band = root.locator(".attn-band")
+    ends = [float(band.get_attribute(name)) for name in ("x1", "x2")]
+    reach = 2 * products.std() / 80 * 162  # ±80 is 162 pixels to either side
+    np.testing.assert_allclose(ends, [170 - reach, 170 + reach], atol=0.02)
 
 
 # ---- under the hand ----
