@@ -116,7 +116,7 @@ def test_cells_are_small(path):
         lines = [line for line in cell.source.splitlines() if line.strip()]
         lengths.append(len(lines))
         assert len(lines) <= 20, f"{cell.id} has {len(lines)} lines"
-        assert max(map(len, cell.source.splitlines()), default=0) <= 88, cell.id
+        assert max(map(len, cell.source.splitlines()), default=0) <= 79, cell.id
     assert statistics.median(lengths) <= 6
 
 
