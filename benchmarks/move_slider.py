@@ -140,7 +140,8 @@ def _interact_times(tab: Page) -> list[float]:
           window.shown = new Promise((done) => {
             const watch = new MutationObserver((changes) => {
               for (const change of changes) for (const node of change.addedNodes) {
-                const image = node.matches?.("img") ? node : node.querySelector?.("img");
+                const image = node.matches?.("img")
+                  ? node : node.querySelector?.("img");
                 if (!image) continue;
                 watch.disconnect();
                 image.decode().then(painted).then(done);
@@ -165,7 +166,10 @@ def on_a_kernel(browser) -> list[float]:
     address = f"http://127.0.0.1:{port}"
     with tempfile.TemporaryDirectory() as folder:
         notebook = new_notebook(cells=[new_code_cell(NOTEBOOK)])
-        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+        notebook.metadata["kernelspec"] = {
+            "name": "python3",
+            "display_name": "Python 3",
+        }
         nbformat.write(notebook, Path(folder) / "slider.ipynb")
         server = subprocess.Popen(
             [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
-import browser  # noqa: E402 (after the path of tools)
+import browser
 
 
 class Quiet(SimpleHTTPRequestHandler):
