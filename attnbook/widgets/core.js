@@ -203,7 +203,7 @@ export function view({ title, build }) {
   return ({ model, el }) => {
     const stop = new AbortController();
     const { signal } = stop;
-    const root = html("section", { class: "attn-root", "aria-label": title, "data-lm-suppress-shortcuts": "true" });
+    const root = html("div", { class: "attn-root", role: "group", "aria-label": title, "data-lm-suppress-shortcuts": "true" });
     for (const type of ["mousedown", "pointerdown", "keydown"]) {
       // JupyterLab would take the focus and the arrow keys for its own ends.
       root.addEventListener(type, (event) => {

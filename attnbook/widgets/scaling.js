@@ -222,17 +222,26 @@ function drawBars() {
 }
 
 function drawSpread() {
-  const [W, H, FLOOR, TOP] = [340, 220, 196, 8];
+  const [W, H, FLOOR, TOP] = [340, 248, 196, 8];
+  const FIXED = 80; // the lower axis never changes: at 1024, 2 · √1024 = 64 fits
   const picture = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img" });
   const bars = svg("path", { class: "attn-bins" });
   const curve = svg("path", { class: "attn-curve" });
   const ticks = svg("g");
+  // The upper axis changes with the spread; this band shows how the spread itself grows.
+  const band = svg("line", { y1: 238, y2: 238, class: "attn-band" });
+  picture.append(
+    svg("line", { x1: 8, x2: W - 8, y1: 238, y2: 238, class: "attn-axis" }),
+    band,
+  );
   picture.append(bars, curve, svg("line", { x1: 0, x2: W, y1: FLOOR, y2: FLOOR, class: "attn-axis" }), ticks);
   const note = html("p", { class: "attn-hint" });
   let shownLimit = 0;
+  const heading = html("span");
   return {
-    node: panel(mine("histogram", { pairs: PAIRS }), picture, note),
+    node: panel(heading, picture, note),
     show(values, scale, theory) {
+      heading.textContent = mine(scale === 1 ? "histogram" : "histogram_scaled", { pairs: PAIRS });
       const limit = axisLimit(theory);
       const x = (value) => W / 2 + (value * (W / 2 - 8)) / limit;
       if (limit !== shownLimit) {
@@ -244,6 +253,9 @@ function drawSpread() {
           ]),
         );
       }
+      const reach = ((2 * Math.sqrt(variance(values)) * scale) / FIXED) * (W / 2 - 8);
+      band.setAttribute("x1", (W / 2 - reach).toFixed(2));
+      band.setAttribute("x2", (W / 2 + reach).toFixed(2));
       const counts = histogram(values, scale, limit, BINS);
       const binWidth = (2 * limit) / BINS;
       const peak = normalDensity(0, theory);
@@ -260,8 +272,7 @@ function drawSpread() {
         points.push(`${x(value).toFixed(1)} ${y(normalDensity(value, theory)).toFixed(1)}`);
       }
       curve.setAttribute("d", `M${points.join("L")}`);
-      const text = mine("curve", { variance: theory });
-      note.textContent = text;
+      note.textContent = mine("curve", { variance: theory, fixed: FIXED });
       picture.setAttribute("aria-label", mine("histogram_alt", { variance: theory, limit }));
     },
   };

@@ -68,6 +68,11 @@ def _axis_limit(variance: float) -> int:
     return 8 if variance <= 4 else 32 if variance <= 64 else 128
 
 
+def _variance(values: np.ndarray) -> str:
+    measured = values.var()
+    return f"{measured:.3f}" if measured < 10 else f"{measured:.1f}"
+
+
 class ScalingAndSaturation(BookWidget):
     """Sixteen weights and a histogram of dot products as d_k grows.
 
@@ -110,13 +115,13 @@ class ScalingAndSaturation(BookWidget):
         return pair_products(self.seed, self.d) * self._scale()
 
     def _alt(self) -> str:
-        weights, measured = self._weights(), self._products().var()
+        weights = self._weights()
         return translate(
             "widget.scaling.alt_scaled" if self.scaled else "widget.scaling.alt_plain",
             d=self.d,
             largest=f"{weights.max():.2f}",
             bits=f"{entropy(weights):.2f}",
-            variance=f"{measured:.3f}" if measured < 10 else f"{measured:.1f}",
+            variance=_variance(self._products()),
         )
 
     def _picture(self) -> str:
@@ -128,6 +133,7 @@ class ScalingAndSaturation(BookWidget):
         xs = np.linspace(-limit, limit, 121)
         curve = np.exp(-(xs**2) / (2 * theory)) / math.sqrt(2 * math.pi * theory)
         highest = max(1.15 * curve.max(), 1.05 * density.max())
+        heading = "histogram_scaled" if self._scale() != 1 else "histogram"
         floor, height = 232, 184
 
         def say(thing: str, **values: object) -> str:
@@ -147,7 +153,7 @@ class ScalingAndSaturation(BookWidget):
 
         parts = [
             text(24, 28, say("bars"), "ink", "start"),
-            text(366, 28, say("histogram", pairs=PAIRS), "ink", "start"),
+            text(366, 28, say(heading, pairs=PAIRS), "ink", "start"),
         ]
         for w in (0, 0.5, 1):
             parts.append(rule(48, 332, floor - w * height, "line"))
@@ -175,11 +181,20 @@ class ScalingAndSaturation(BookWidget):
         for part, anchor in ((0, "start"), (0.5, "middle"), (1, "end")):
             label = f"{(2 * part - 1) * limit:g}".replace("-", "−")
             parts.append(text(left + span * part, floor + 16, label, "muted", anchor))
-        caption = say("theory_scaled") if self.scaled else say("theory_plain", d=self.d)
-        parts.append(text(24, 276, f"{say('theory')}: {caption}", "muted", "start"))
+        in_theory = (
+            say("theory_scaled") if self.scaled else say("theory_plain", d=self.d)
+        )
+        bits = say("bits", bits=f"{entropy(weights):.2f}", all=f"{math.log2(KEYS):g}")
+        for x, y, name, value in (
+            (24, 280, "largest", f"{weights.max():.3f}"),
+            (24, 302, "entropy", bits),
+            (366, 280, "measured", _variance(products)),
+            (366, 302, "theory", in_theory),
+        ):
+            parts.append(text(x, y, f"{say(name)}: {value}", "ink", "start"))
         return (
-            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 680 292" width="680" '
-            'height="292" font-family="system-ui, sans-serif" font-size="13">'
-            f'<rect width="680" height="292" rx="10" fill="{LIGHT["page"]}"/>'
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 680 320" width="680" '
+            'height="320" font-family="system-ui, sans-serif" font-size="13">'
+            f'<rect width="680" height="320" rx="10" fill="{LIGHT["page"]}"/>'
             f"{''.join(parts)}</svg>"
         )

@@ -160,8 +160,8 @@ class AttentionInThreeSteps(BookWidget):
                 "query",
             ),
             text(24, 96, say("word"), "muted"),
-            text(150, 96, "k", "key"),
-            text(300, 96, "q · k", "muted", end),
+            text(140, 96, "k", "key"),
+            text(276, 96, "q · k", "muted", end),
             text(390, 96, say("to_score"), "muted", end),
             text(410, 96, say("weight"), "weight"),
             text(656, 96, "v", "value", end),
@@ -173,8 +173,8 @@ class AttentionInThreeSteps(BookWidget):
                 f'<line x1="24" x2="656" y1="{y - 21}" y2="{y - 21}" '
                 f'stroke="{LIGHT["line"]}"/>',
                 text(24, y, html.escape(word)),
-                text(150, y, _vector(r["k"][i], 1), "key"),
-                text(300, y, _number(r["products"][i], 2), more=end),
+                text(140, y, _vector(r["k"][i], 1), "key"),
+                text(276, y, _number(r["products"][i], 2), more=end),
                 text(390, y, _number(r["scores"][i], 3), more=end),
                 f'<rect x="410" y="{y - 13}" width="{width:.1f}" height="16" rx="3" '
                 f'fill="{LIGHT["weight"]}"/>',
