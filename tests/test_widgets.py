@@ -91,6 +91,16 @@ def test_pages_get_the_very_module_that_live_notebooks_get(make):
     assert "import " not in re.sub(r"//.*|/\*[\s\S]*?\*/", "", widget._esm)
 
 
+def test_every_class_in_the_style_sheet_is_written_out_in_a_module():
+    # The site's build drops rules for names that no page and no module holds.
+    files = static_files("en")
+    modules = "".join(text for name, text in files.items() if name.endswith(".js"))
+    used = set(re.findall(r"[\w-]+", modules + AttentionInThreeSteps().to_html()))
+    styled = set(re.findall(r"\.(attn-[\w-]+)", files["widgets.css"]))
+    assert len(styled) > 40
+    assert styled <= used
+
+
 def test_static_files_are_the_modules_the_style_and_the_loader():
     names = {*(f"{name}.js" for name in WIDGETS), "widgets.css", "loader.js"}
     assert static_files("en").keys() == names

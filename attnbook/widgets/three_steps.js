@@ -146,7 +146,9 @@ function build({ model, root, signal }) {
 
 // ---- the numbers of each step ----
 
-const hued = (hue, text) => html("span", { class: `attn-${hue}` }, text);
+// Class names are always written out whole: a build may drop rules whose names no
+// page and no module holds.
+const hued = (hue, text) => html("span", { class: hue }, text);
 const cell = (content, flow) => html("td", {}, flow ? html("span", { "data-flow": flow }, content) : content);
 
 function sheetOf(lead, heads, rows, foot) {
@@ -170,12 +172,12 @@ const SHEETS = [
         { class: "attn-sum" },
         ...[0, 1].flatMap((axis) => [
           axis ? " + " : "",
-          html("span", { class: "attn-term" }, hued("query", number(q[axis], 1)), "·", hued("key", number(k[i][axis], 1))),
+          html("span", { class: "attn-term" }, hued("attn-query", number(q[axis], 1)), "·", hued("attn-key", number(k[i][axis], 1))),
         ]),
       );
     return sheetOf(
-      [mine("lead.1", { word: words[asker] }), " ", hued("query", `q\u00a0=\u00a0${vector(q, 1)}`)],
-      [mine("word"), [hued("query", "q"), " · ", hued("key", "k")], "=", mine("to_score")],
+      [mine("lead.1", { word: words[asker] }), " ", hued("attn-query", `q\u00a0=\u00a0${vector(q, 1)}`)],
+      [mine("word"), [hued("attn-query", "q"), " · ", hued("attn-key", "k")], "=", mine("to_score")],
       words.map((word, i) => [word, product(i), cell(number(products[i], 2)), cell(number(scores[i], 3), `score${i}`)]),
     );
   },
@@ -196,16 +198,16 @@ const SHEETS = [
   function weightedSum(words, asker, { weights, v, parts, output }) {
     return sheetOf(
       [mine("lead.3")],
-      [mine("word"), mine("weight"), [hued("value", "v")], [mine("weight"), " × ", hued("value", "v")]],
+      [mine("word"), mine("weight"), [hued("attn-value", "v")], [mine("weight"), " × ", hued("attn-value", "v")]],
       words.map((word, i) => [
         word,
         html("td", {}, html("span", { "data-flow": `weight${i}`, class: "attn-weight" }, number(weights[i], 3))),
-        html("td", {}, hued("value", vector(v[i], 1))),
+        html("td", {}, hued("attn-value", vector(v[i], 1))),
         cell(vector(parts[i], 2)),
       ]),
       [
         html("th", { scope: "row", colspan: 3 }, mine("output")),
-        html("td", {}, hued("output", vector(output, 2))),
+        html("td", {}, hued("attn-output", vector(output, 2))),
       ],
     );
   },
@@ -409,7 +411,8 @@ function drawPull() {
       result.v.forEach((value, i) => groups.set(value[0], [...(groups.get(value[0]) ?? []), words[i]]));
       values.replaceChildren(
         ...[...groups].sort((a, b) => a[0] - b[0]).map(([x, names], row) => {
-          const tick = html("span", { class: `attn-tick attn-row-${row % 3}` }, names.join(", "));
+          const tick = html("span", { class: "attn-tick" }, names.join(", "));
+          tick.style.setProperty("--row", row % 3); // neighbours at different heights
           place(tick, x);
           return tick;
         }),
