@@ -13,7 +13,14 @@ export function dot(a, b) {
 
 /** Matrix product of arrays of rows, (n, m) times (m, p). */
 export function matmul(a, b) {
-  return a.map((row) => b[0].map((_, j) => dot(row, b.map((other) => other[j]))));
+  return a.map((row) =>
+    b[0].map((_, j) =>
+      dot(
+        row,
+        b.map((other) => other[j]),
+      ),
+    ),
+  );
 }
 
 /** Scores to weights; all −∞ gives zeros, as in attnbook.ops.softmax. */
@@ -92,7 +99,11 @@ export function say(id, values = {}) {
 /** A number with fixed decimals, a true minus sign, and no minus before zero. */
 export function number(x, decimals) {
   const text = x.toFixed(decimals);
-  return text.startsWith("-") ? (Number(text) === 0 ? text.slice(1) : "−" + text.slice(1)) : text;
+  return text.startsWith("-")
+    ? Number(text) === 0
+      ? text.slice(1)
+      : "−" + text.slice(1)
+    : text;
 }
 
 /** A vector as "(1.0, −2.0)", which does not break at the end of a line. */
@@ -118,12 +129,20 @@ export function html(tag, attributes = {}, ...children) {
 
 /** An SVG element. */
 export function svg(tag, attributes = {}, ...children) {
-  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+  return fill(
+    document.createElementNS("http://www.w3.org/2000/svg", tag),
+    attributes,
+    children,
+  );
 }
 
 /** A button. */
 export function button(label, onClick, signal, attributes = {}) {
-  const node = html("button", { type: "button", class: "attn-button", ...attributes }, label);
+  const node = html(
+    "button",
+    { type: "button", class: "attn-button", ...attributes },
+    label,
+  );
   node.addEventListener("click", onClick, { signal });
   return node;
 }
@@ -143,7 +162,9 @@ export function choice({ legend, options, onChoose, signal, look = "attn-bar" })
     html(
       "div",
       { class: "attn-options" },
-      ...options.map(({ content }, i) => html("label", {}, inputs[i], html("span", {}, ...content))),
+      ...options.map(({ content }, i) =>
+        html("label", {}, inputs[i], html("span", {}, ...content)),
+      ),
     ),
   );
   node.addEventListener("change", (event) => onChoose(event.target.value), { signal });
@@ -159,7 +180,12 @@ export function choice({ legend, options, onChoose, signal, look = "attn-bar" })
 export function slider({ label, min, max, step, onInput, signal }) {
   const input = html("input", { type: "range", min, max, step });
   const output = html("output", {});
-  const node = html("label", { class: "attn-slider" }, html("span", {}, label, " ", output), input);
+  const node = html(
+    "label",
+    { class: "attn-slider" },
+    html("span", {}, label, " ", output),
+    input,
+  );
   input.addEventListener("input", () => onInput(Number(input.value)), { signal });
   return {
     node,
@@ -203,12 +229,21 @@ export function view({ title, build }) {
   return ({ model, el }) => {
     const stop = new AbortController();
     const { signal } = stop;
-    const root = html("div", { class: "attn-root", role: "group", "aria-label": title, "data-lm-suppress-shortcuts": "true" });
+    const root = html("div", {
+      class: "attn-root",
+      role: "group",
+      "aria-label": title,
+      "data-lm-suppress-shortcuts": "true",
+    });
     for (const type of ["mousedown", "pointerdown", "keydown"]) {
       // JupyterLab would take the focus and the arrow keys for its own ends.
-      root.addEventListener(type, (event) => {
-        if (!event.ctrlKey && !event.metaKey) event.stopPropagation();
-      }, { signal });
+      root.addEventListener(
+        type,
+        (event) => {
+          if (!event.ctrlKey && !event.metaKey) event.stopPropagation();
+        },
+        { signal },
+      );
     }
     root.append(html("p", { class: "attn-title" }, title));
     const traits = Object.keys(model.get("_start"));
@@ -216,9 +251,17 @@ export function view({ title, build }) {
 
     const sentence = html("p", { class: "attn-sentence" });
     const spoken = html("p", { class: "attn-spoken", "aria-live": "polite" });
-    const reset = button(say("widget.common.reset"), () => change(model, structuredClone(model.get("_start"))), signal);
+    const reset = button(
+      say("widget.common.reset"),
+      () => change(model, structuredClone(model.get("_start"))),
+      signal,
+    );
     const link = model.address ? linkButton(model, signal, spoken) : null;
-    root.append(sentence, spoken, html("div", { class: "attn-foot" }, reset, ...(link ? [link.node] : [])));
+    root.append(
+      sentence,
+      spoken,
+      html("div", { class: "attn-foot" }, reset, ...(link ? [link.node] : [])),
+    );
 
     let frame = 0;
     let pause = 0;
@@ -257,23 +300,29 @@ export function change(model, values) {
 /** True if a trait differs from what the widget was made with. */
 function isChanged(model) {
   const text = (x) => JSON.stringify(x);
-  return Object.entries(model.get("_start")).some(([name, value]) => text(model.get(name)) !== text(value));
+  return Object.entries(model.get("_start")).some(
+    ([name, value]) => text(model.get(name)) !== text(value),
+  );
 }
 
 /** Offered by pages (not by a kernel): copies an address that holds this state. */
 function linkButton(model, signal, spoken) {
   const label = say("widget.common.copy_link");
-  const node = button(label, async () => {
-    const address = model.address();
-    history.replaceState(history.state, "", address);
-    let done = say("widget.common.link_copied");
-    try {
-      await navigator.clipboard.writeText(address);
-    } catch {
-      done = say("widget.common.link_in_address"); // No permission: the address bar has it.
-    }
-    node.textContent = spoken.textContent = done;
-  }, signal);
+  const node = button(
+    label,
+    async () => {
+      const address = model.address();
+      history.replaceState(history.state, "", address);
+      let done = say("widget.common.link_copied");
+      try {
+        await navigator.clipboard.writeText(address);
+      } catch {
+        done = say("widget.common.link_in_address"); // No permission: the address bar has it.
+      }
+      node.textContent = spoken.textContent = done;
+    },
+    signal,
+  );
   return {
     node,
     show() {

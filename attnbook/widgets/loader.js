@@ -59,7 +59,8 @@ function addressed(host) {
   for (const part of location.hash.slice(1).split("&")) {
     const [key, value] = part.split("=");
     const [mark, id, trait, ...rest] = key.split(".");
-    if (mark !== "w" || id !== idOf(host) || !trait || rest.length || value === undefined) continue;
+    if (mark !== "w" || id !== idOf(host) || !trait || rest.length || value === undefined)
+      continue;
     try {
       found[trait] = JSON.parse(decodeURIComponent(value));
     } catch {
@@ -74,7 +75,8 @@ function addressOf(host, model) {
   const parts = [];
   for (const [name, value] of Object.entries(model.get("_start"))) {
     const now = JSON.stringify(model.get(name));
-    if (now !== JSON.stringify(value)) parts.push(`w.${idOf(host)}.${name}=${encodeURIComponent(now)}`);
+    if (now !== JSON.stringify(value))
+      parts.push(`w.${idOf(host)}.${name}=${encodeURIComponent(now)}`);
   }
   const url = new URL(location.href);
   url.hash = parts.join("&");
@@ -85,7 +87,8 @@ function addressOf(host, model) {
 function follow(host, model, definition) {
   const wanted = addressed(host);
   for (const name of Object.keys(model.get("_start"))) {
-    if (name in wanted && definition.accepts(name, wanted[name])) model.set(name, wanted[name]);
+    if (name in wanted && definition.accepts(name, wanted[name]))
+      model.set(name, wanted[name]);
   }
 }
 
@@ -101,11 +104,18 @@ export async function hydrate(host) {
     if (!/^[a-z][a-z0-9_]*$/.test(name)) throw new Error(`no widget is called ${name}`);
     const { default: definition } = await import(new URL(`${name}.js`, folder).href);
     if (stop.signal.aborted) return; // Disposed while the module was on its way.
-    const model = new Model(JSON.parse(host.dataset.state), (self) => addressOf(host, self));
+    const model = new Model(JSON.parse(host.dataset.state), (self) =>
+      addressOf(host, self),
+    );
     follow(host, model, definition);
     host.append(element);
     const cleanup = await definition.render({ model, el: element, signal: stop.signal });
-    Object.assign(entry, { model, definition, element, cleanups: cleanup ? [cleanup] : [] });
+    Object.assign(entry, {
+      model,
+      definition,
+      element,
+      cleanups: cleanup ? [cleanup] : [],
+    });
     host.querySelector("figure").hidden = true;
     host.dataset.hydrated = "1";
   } catch (error) {

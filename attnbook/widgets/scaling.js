@@ -89,10 +89,20 @@ function build({ model, root, signal }) {
     signal,
   });
   const powers = Array.from({ length: 11 }, (_, i) => 2 ** i).map((d) =>
-    button(String(d), () => change(model, { d }), signal, { "aria-label": mine("set_width", { d }) }),
+    button(String(d), () => change(model, { d }), signal, {
+      "aria-label": mine("set_width", { d }),
+    }),
   );
-  const scaled = toggle({ label: mine("scaled"), onChange: (on) => change(model, { scaled: on }), signal });
-  const again = button(mine("new_sample"), () => change(model, { seed: (model.get("seed") + 1) % 2 ** 32 }), signal);
+  const scaled = toggle({
+    label: mine("scaled"),
+    onChange: (on) => change(model, { scaled: on }),
+    signal,
+  });
+  const again = button(
+    mine("new_sample"),
+    () => change(model, { seed: (model.get("seed") + 1) % 2 ** 32 }),
+    signal,
+  );
   const bars = drawBars();
   const spread = drawSpread();
   const facts = drawFacts(["largest", "entropy", "measured", "theory"]);
@@ -101,7 +111,11 @@ function build({ model, root, signal }) {
       "div",
       { class: "attn-controls" },
       width.node,
-      html("div", { class: "attn-row", role: "group", "aria-label": mine("widths") }, ...powers),
+      html(
+        "div",
+        { class: "attn-row", role: "group", "aria-label": mine("widths") },
+        ...powers,
+      ),
       html("div", { class: "attn-row" }, scaled.node, again),
     ),
     html("div", { class: "attn-columns attn-halves" }, bars.node, spread.node),
@@ -141,9 +155,14 @@ function build({ model, root, signal }) {
       }
       width.show(d);
       scaled.show(isScaled);
-      powers.forEach((power) => power.setAttribute("aria-pressed", String(Number(power.textContent) === d)));
+      powers.forEach((power) =>
+        power.setAttribute("aria-pressed", String(Number(power.textContent) === d)),
+      );
       const scale = isScaled ? 1 / Math.sqrt(d) : 1;
-      const scores = Array.from(products.subarray(d * KEYS, (d + 1) * KEYS), (x) => x * scale);
+      const scores = Array.from(
+        products.subarray(d * KEYS, (d + 1) * KEYS),
+        (x) => x * scale,
+      );
       const weights = softmax(scores);
       const largest = Math.max(...weights);
       const bits = entropyBits(weights);
@@ -166,9 +185,15 @@ function build({ model, root, signal }) {
 }
 
 function drawFacts(names) {
-  const values = Object.fromEntries(names.map((name) => [name, html("dd", { "data-fact": name })]));
+  const values = Object.fromEntries(
+    names.map((name) => [name, html("dd", { "data-fact": name })]),
+  );
   return {
-    node: html("dl", { class: "attn-facts" }, ...names.map((name) => html("div", {}, html("dt", {}, mine(name)), values[name]))),
+    node: html(
+      "dl",
+      { class: "attn-facts" },
+      ...names.map((name) => html("div", {}, html("dt", {}, mine(name)), values[name])),
+    ),
     show(texts) {
       for (const [name, text] of Object.entries(texts)) values[name].textContent = text;
     },
@@ -176,7 +201,13 @@ function drawFacts(names) {
 }
 
 function panel(title, picture, ...notes) {
-  return html("figure", { class: "attn-panel" }, html("figcaption", {}, title), picture, ...notes);
+  return html(
+    "figure",
+    { class: "attn-panel" },
+    html("figcaption", {}, title),
+    picture,
+    ...notes,
+  );
 }
 
 function drawBars() {
@@ -186,29 +217,68 @@ function drawBars() {
   const picture = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img" });
   for (const w of [0, 0.5, 1]) {
     picture.append(
-      svg("line", { x1: 30, x2: W, y1: y(w), y2: y(w), class: w ? "attn-grid" : "attn-axis" }),
-      svg("text", { x: 25, y: y(w) + 4, "text-anchor": "end", class: "attn-note" }, String(w)),
+      svg("line", {
+        x1: 30,
+        x2: W,
+        y1: y(w),
+        y2: y(w),
+        class: w ? "attn-grid" : "attn-axis",
+      }),
+      svg(
+        "text",
+        { x: 25, y: y(w) + 4, "text-anchor": "end", class: "attn-note" },
+        String(w),
+      ),
     );
   }
-  const rects = Array.from({ length: KEYS }, (_, j) => svg("rect", { x: 32 + j * step, width: step - 3, rx: 2, class: "attn-fill-weight" }));
-  const even = svg("line", { x1: 30, x2: W, y1: y(1 / KEYS), y2: y(1 / KEYS), class: "attn-even" });
+  const rects = Array.from({ length: KEYS }, (_, j) =>
+    svg("rect", { x: 32 + j * step, width: step - 3, rx: 2, class: "attn-fill-weight" }),
+  );
+  const even = svg("line", {
+    x1: 30,
+    x2: W,
+    y1: y(1 / KEYS),
+    y2: y(1 / KEYS),
+    class: "attn-even",
+  });
   const top = svg("text", { "text-anchor": "middle", class: "attn-name attn-fill-weight" });
   picture.append(
     ...rects,
     even,
     top,
-    ...rects.map((_, j) => svg("text", { x: 32 + j * step + (step - 3) / 2, y: FLOOR + 15, "text-anchor": "middle", class: "attn-note" }, String(j + 1))),
+    ...rects.map((_, j) =>
+      svg(
+        "text",
+        {
+          x: 32 + j * step + (step - 3) / 2,
+          y: FLOOR + 15,
+          "text-anchor": "middle",
+          class: "attn-note",
+        },
+        String(j + 1),
+      ),
+    ),
   );
   return {
-    node: panel(mine("bars"), picture, html("p", { class: "attn-hint" }, mine("bars_note", { even: number(1 / KEYS, 4) }))),
+    node: panel(
+      mine("bars"),
+      picture,
+      html("p", { class: "attn-hint" }, mine("bars_note", { even: number(1 / KEYS, 4) })),
+    ),
     show(weights) {
       const best = weights.indexOf(Math.max(...weights));
       weights.forEach((w, j) => {
         rects[j].setAttribute("y", y(w));
         rects[j].setAttribute("height", FLOOR - y(w));
-        rects[j].setAttribute("class", j === best ? "attn-fill-weight" : "attn-fill-weight attn-lesser");
+        rects[j].setAttribute(
+          "class",
+          j === best ? "attn-fill-weight" : "attn-fill-weight attn-lesser",
+        );
       });
-      top.setAttribute("x", Math.min(W - 16, Math.max(46, 32 + best * step + (step - 3) / 2)));
+      top.setAttribute(
+        "x",
+        Math.min(W - 16, Math.max(46, 32 + best * step + (step - 3) / 2)),
+      );
       top.setAttribute("y", Math.max(TOP + 12, y(weights[best]) - 5));
       top.textContent = number(weights[best], 2);
       // A bar as high as the panel leaves no room above: write beside it.
@@ -216,7 +286,10 @@ function drawBars() {
         const right = best < KEYS / 2;
         top.setAttribute("x", 32 + best * step + (right ? step + 16 : -20));
       }
-      picture.setAttribute("aria-label", mine("bars_alt", { best: best + 1, largest: number(weights[best], 2) }));
+      picture.setAttribute(
+        "aria-label",
+        mine("bars_alt", { best: best + 1, largest: number(weights[best], 2) }),
+      );
     },
   };
 }
@@ -234,22 +307,44 @@ function drawSpread() {
     svg("line", { x1: 8, x2: W - 8, y1: 238, y2: 238, class: "attn-axis" }),
     band,
   );
-  picture.append(bars, curve, svg("line", { x1: 0, x2: W, y1: FLOOR, y2: FLOOR, class: "attn-axis" }), ticks);
+  picture.append(
+    bars,
+    curve,
+    svg("line", { x1: 0, x2: W, y1: FLOOR, y2: FLOOR, class: "attn-axis" }),
+    ticks,
+  );
   const note = html("p", { class: "attn-hint" });
   let shownLimit = 0;
   const heading = html("span");
   return {
     node: panel(heading, picture, note),
     show(values, scale, theory) {
-      heading.textContent = mine(scale === 1 ? "histogram" : "histogram_scaled", { pairs: PAIRS });
+      heading.textContent = mine(scale === 1 ? "histogram" : "histogram_scaled", {
+        pairs: PAIRS,
+      });
       const limit = axisLimit(theory);
       const x = (value) => W / 2 + (value * (W / 2 - 8)) / limit;
       if (limit !== shownLimit) {
         shownLimit = limit;
         ticks.replaceChildren(
           ...[-1, -0.5, 0, 0.5, 1].flatMap((part) => [
-            svg("line", { x1: x(part * limit), x2: x(part * limit), y1: FLOOR, y2: FLOOR + 4, class: "attn-axis" }),
-            svg("text", { x: x(part * limit), y: FLOOR + 17, "text-anchor": Math.abs(part) < 1 ? "middle" : part < 0 ? "start" : "end", class: "attn-note" }, number(part * limit, 0)),
+            svg("line", {
+              x1: x(part * limit),
+              x2: x(part * limit),
+              y1: FLOOR,
+              y2: FLOOR + 4,
+              class: "attn-axis",
+            }),
+            svg(
+              "text",
+              {
+                x: x(part * limit),
+                y: FLOOR + 17,
+                "text-anchor": Math.abs(part) < 1 ? "middle" : part < 0 ? "start" : "end",
+                class: "attn-note",
+              },
+              number(part * limit, 0),
+            ),
           ]),
         );
       }
@@ -259,11 +354,15 @@ function drawSpread() {
       const counts = histogram(values, scale, limit, BINS);
       const binWidth = (2 * limit) / BINS;
       const peak = normalDensity(0, theory);
-      const highest = Math.max(1.15 * peak, (1.05 * Math.max(...counts)) / (PAIRS * binWidth));
+      const highest = Math.max(
+        1.15 * peak,
+        (1.05 * Math.max(...counts)) / (PAIRS * binWidth),
+      );
       const y = (density) => FLOOR - (density / highest) * (FLOOR - TOP);
       let outline = `M${x(-limit).toFixed(1)} ${FLOOR}`;
       counts.forEach((count, b) => {
-        outline += `V${y(count / (PAIRS * binWidth)).toFixed(1)}H${x(-limit + (b + 1) * binWidth).toFixed(1)}`;
+        const right = x(-limit + (b + 1) * binWidth);
+        outline += `V${y(count / (PAIRS * binWidth)).toFixed(1)}H${right.toFixed(1)}`;
       });
       bars.setAttribute("d", `${outline}V${FLOOR}Z`);
       const points = [];
@@ -273,7 +372,10 @@ function drawSpread() {
       }
       curve.setAttribute("d", `M${points.join("L")}`);
       note.textContent = mine("curve", { variance: theory, fixed: FIXED });
-      picture.setAttribute("aria-label", mine("histogram_alt", { variance: theory, limit }));
+      picture.setAttribute(
+        "aria-label",
+        mine("histogram_alt", { variance: theory, limit }),
+      );
     },
   };
 }
