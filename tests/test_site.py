@@ -20,14 +20,15 @@ from conftest import ROOT, pages
 EDITION_PAGES = pages()
 
 
+def _soup(path: Path) -> BeautifulSoup:
+    return BeautifulSoup(path.read_text("utf-8"), "html.parser")
+
+
 @pytest.fixture(scope="module")
 def soups(site) -> dict[str, BeautifulSoup]:
     """Every page of the site, parsed."""
     addresses = [*EDITION_PAGES, "index.html", "404.html"]
-    return {
-        address: BeautifulSoup((site / address).read_text("utf-8"), "html.parser")
-        for address in addresses
-    }
+    return {address: _soup(site / address) for address in addresses}
 
 
 # --- what stands in the pages ------------------------------------------------
@@ -312,7 +313,7 @@ def test_a_build_without_addresses_names_no_other_place(tmp_path):
     result = _build(folder)
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
     site = folder / "_build" / "site"
-    soup = BeautifulSoup((site / "en/01_chapter.html").read_text(), "html.parser")
+    soup = _soup(site / "en/01_chapter.html")
     run = soup.find(class_="book-run")
     assert [link["href"] for link in run.find_all("a")] == ["_sources/01_chapter.ipynb"]
     assert (site / "en" / "_sources" / "01_chapter.ipynb").is_file()
@@ -332,7 +333,7 @@ def test_addresses_in_the_environment_appear(tmp_path):
     )
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
     site = folder / "_build" / "site"
-    soup = BeautifulSoup((site / "en/01_chapter.html").read_text(), "html.parser")
+    soup = _soup(site / "en/01_chapter.html")
     links = {
         a.get_text(): a["href"] for a in soup.find(class_="book-run").find_all("a")
     }
@@ -352,9 +353,45 @@ def test_addresses_in_the_environment_appear(tmp_path):
     assert canonical in (site / "sitemap.xml").read_text()
     assert "404.html" not in (site / "sitemap.xml").read_text()
     assert "sitemap.xml" in (site / "robots.txt").read_text()
-    lost = BeautifulSoup((site / "404.html").read_text(), "html.parser")
+    lost = _soup(site / "404.html")
     for link in lost.find_all("link", rel="stylesheet"):
         assert link["href"].startswith("/who-looks/en/_static/")
+
+
+def test_a_second_edition_is_text_and_configuration(tmp_path):
+    folder = _tree(tmp_path / "book")
+    shutil.copytree(ROOT / "attnbook", folder / "attnbook")
+    strings = {
+        "language.name": "简体中文",
+        "page.search": "搜索",
+        "page.next": "下一页",
+    }
+    catalogue = folder / "attnbook" / "locale" / "zh.json"
+    catalogue.write_text(json.dumps(strings), "utf-8")
+    chinese = folder / "book" / "zh"
+    shutil.copytree(folder / "book" / "en", chinese)
+    (chinese / "index.md").write_text("# 谁看谁\n\n第一页。\n", "utf-8")
+    (chinese / "_config.yml").write_text(
+        "title: 谁看谁\nsphinx: {config: {language: zh_CN}}\n", "utf-8"
+    )
+    shutil.copytree(folder / "notebooks" / "en", folder / "notebooks" / "zh")
+    result = _build(folder, PYTHONPATH=str(folder))
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    site = folder / "_build" / "site"
+    page = BeautifulSoup(
+        (site / "zh/01_chapter.html").read_text("utf-8"), "html.parser"
+    )
+    assert page.html["lang"] == "zh-CN"
+    assert page.find(class_="search-button__default-text").get_text() == "搜索"
+    assert page.find("link", hreflang="en")["href"] == "../en/01_chapter.html"
+    assert page.find(class_="book-edition").get_text() == "English"
+    index = _soup(site / "zh/index.html")
+    assert index.find(class_="prev-next-subtitle").get_text() == "下一页"
+    english = _soup(site / "en/index.html")
+    assert english.find(class_="book-edition")["href"] == "../zh/index.html"
+    entrance = (site / "index.html").read_text("utf-8")
+    assert 'href="zh/index.html"' in entrance
+    assert '["en", "zh"]' in entrance
 
 
 def _digest(path: Path) -> str:

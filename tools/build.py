@@ -32,6 +32,7 @@ from book_pages import address, editions  # noqa: E402
 from book_policy import protect  # noqa: E402
 
 from attnbook.language import catalogue  # noqa: E402 (after the path of _ext)
+from attnbook.language import languages as catalogues  # noqa: E402
 
 
 def commit_time() -> str:
@@ -92,6 +93,7 @@ def write_config(language: str, source: Path) -> Path:
         name: str(ROOT / folder) for name, folder in extensions.items()
     }
     sphinx = config["sphinx"]["config"]
+    sphinx["book_language"] = language
     sphinx["html_static_path"] = [str(ROOT / "book" / "assets")]
     sphinx["templates_path"] = [str(ROOT / "book" / "_templates")]
     sphinx["html_favicon"] = str(ROOT / "book" / "assets" / sphinx["html_favicon"])
@@ -239,6 +241,9 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=BUILD / "site")
     arguments = parser.parse_args()
     languages = arguments.language or editions()
+    for language in languages:
+        if language not in catalogues():
+            raise SystemExit(f"book/{language} needs attnbook/locale/{language}.json.")
     output = arguments.output.resolve()
     staged = output.with_name(output.name + ".new")
     shutil.rmtree(staged, ignore_errors=True)

@@ -141,12 +141,13 @@ def _page(app, pagename, templatename, context, doctree) -> None:
     )
 
 
-def _substitutions(app, config) -> None:
-    """Give the pages what only the build knows: versions and the repository."""
+def _configure(app, config) -> None:
+    """Give the theme its words, and pages what only the build knows."""
     versions = {
         f"version_{name.replace('-', '_')}": version(name) for name in SHOWN_VERSIONS
     }
     strings = catalogue(config.book_language)
+    config.html_theme_options["search_bar_text"] = strings["page.search_this"]
     repository = address("BOOK_REPO_URL").removesuffix(".git")
     report = strings["page.report_here"].format(address=f"{repository}/issues")
     config.myst_substitutions = {
@@ -161,7 +162,7 @@ def setup(app):
     app.add_config_value("book_language", "en", "env")
     # Jupyter Book sets it although its extension is not in use here.
     app.add_config_value("comments_config", {}, "")
-    app.connect("config-inited", _substitutions)
+    app.connect("config-inited", _configure)
     # Before the theme, which renders some templates while it prepares a page.
     app.connect("html-page-context", _page, priority=100)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
