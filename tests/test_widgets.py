@@ -104,6 +104,8 @@ def test_every_class_in_the_style_sheet_is_written_out_in_a_module():
 def test_static_files_are_the_modules_the_style_and_the_loader():
     names = {*(f"{name}.js" for name in WIDGETS), "widgets.css", "loader.js"}
     assert static_files("en").keys() == names
+    with pytest.raises(ValueError, match=r"language is 'tlh'; there are .* en"):
+        static_files("tlh")
 
 
 @every_widget

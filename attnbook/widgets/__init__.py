@@ -6,6 +6,7 @@ Adding such a pair adds a widget: its class can be imported from this package.
 import importlib
 from pathlib import Path
 
+from attnbook.language import languages
 from attnbook.widgets.base import BookWidget, module_text, style_text
 
 _HERE = Path(__file__).parent
@@ -39,7 +40,14 @@ def static_files(language: str) -> dict[str, str]:
 
     Each widget's module is the very text that a live notebook loads; besides
     them ``widgets.css`` and ``loader.js``, which a page loads as a module.
+
+    Raises ``ValueError`` if there is no catalogue for ``language``.
     """
+    if language not in languages():
+        raise ValueError(
+            f"language is {language!r}; there are catalogues for "
+            f"{', '.join(languages())}"
+        )
     files = {f"{name}.js": module_text(name, language) for name in WIDGETS}
     files["widgets.css"] = style_text()
     files["loader.js"] = (_HERE / "loader.js").read_text("utf-8")

@@ -133,7 +133,7 @@ function build({ model, root, signal }) {
     frame = 0;
     const [d, isScaled] = [model.get("d"), model.get("scaled")];
     // A far jump before all is drawn: a frame's share now, the rest in the next frames.
-    if (!pairs.extend(d, 2 * EAGER)) {
+    if (!pairs.extend(d, EAGER)) {
       facts.show({ measured: "…" });
       frame = requestAnimationFrame(showPairs);
       return;
