@@ -378,9 +378,7 @@ def test_a_second_edition_is_text_and_configuration(tmp_path):
     result = _build(folder, PYTHONPATH=str(folder))
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
     site = folder / "_build" / "site"
-    page = BeautifulSoup(
-        (site / "zh/01_chapter.html").read_text("utf-8"), "html.parser"
-    )
+    page = _soup(site / "zh/01_chapter.html")
     assert page.html["lang"] == "zh-CN"
     assert page.find(class_="search-button__default-text").get_text() == "搜索"
     assert page.find("link", hreflang="en")["href"] == "../en/01_chapter.html"
