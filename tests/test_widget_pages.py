@@ -641,7 +641,9 @@ def test_colours_follow_the_theme_and_paper_is_light(open_page, theme):
 
 @pytest.mark.parametrize("width", [320, 360, 640, 1600])
 def test_nothing_overflows_at_any_width(open_page, width):
-    page = open_page(viewport={"width": width, "height": 900})
+    # Still, so that marks are measured where they come to rest.
+    viewport = {"width": width, "height": 900}
+    page = open_page(viewport=viewport, reduced_motion="reduce")
     for place in (THREE, TWIN, SCALING, LAST):
         root = alive(page, place)
         for summary in root.locator("summary").all():
