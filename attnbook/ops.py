@@ -126,7 +126,11 @@ def softmax(
         raise ValueError(f"x has shape {x.shape}; axis {axis} must not be empty")
     highest = x.max(axis=axis, keepdims=True)
     # Where every score is −∞ the maximum is too, and −∞ − −∞ would be NaN.
-    exps = np.exp(x - np.where(np.isneginf(highest), x.dtype.type(0), highest))
+    # The lowest score may be out of the type's reach below the highest; it then
+    # becomes −∞, and its weight 0, as it should.
+    with np.errstate(over="ignore"):
+        below = x - np.where(np.isneginf(highest), x.dtype.type(0), highest)
+    exps = np.exp(below)
     total = exps.sum(axis=axis, keepdims=True)
     return exps / np.where(total == 0, x.dtype.type(1), total)
 

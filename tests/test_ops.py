@@ -49,6 +49,13 @@ def test_softmax_survives_the_largest_float16_scores():
     assert weights.tolist() == [0.5, 0.5, 0]
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_softmax_survives_scores_further_apart_than_the_type_can_say(dtype):
+    ends = np.finfo(dtype).max, np.finfo(dtype).min
+    weights = ops.softmax(np.array([ends[0], ends[1]], dtype))
+    assert weights.tolist() == [1, 0]
+
+
 def test_a_score_of_minus_infinity_gets_exactly_nothing():
     assert ops.softmax(np.array([0.0, -np.inf, 0.0])).tolist() == [0.5, 0, 0.5]
 
