@@ -33,8 +33,8 @@ $(VENV)/.installed: requirements.txt pyproject.toml
 	(Debian: apt install python3-venv; macOS: brew install python@3.12)"; exit 1; }
 	@echo "[1/2] installing the pinned Python packages into $(VENV) (about 1 GB, a minute or two)"
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(PY) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.txt
+	@$(PY) -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 node_modules/.installed: package-lock.json package.json | $(VENV)/.installed
@@ -92,7 +92,11 @@ figures: setup  ## draw every figure
 catalogues: setup  ## write the JSON catalogues from the gettext ones
 	@$(PY) tools/catalogues.py
 
-requirements: setup  ## compile requirements.txt and binder/requirements.txt from pyproject.toml
+# Not setup: it would first install what is about to be replaced.
+$(VENV)/bin/uv:
+	@$(MAKE) setup
+
+requirements: | $(VENV)/bin/uv  ## compile requirements.txt and binder/requirements.txt from pyproject.toml
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) tools/requirements.py
 
 screenshots: setup browser $(SITE)  ## take the README's pictures from the built book
