@@ -3,8 +3,9 @@
 Both show the same thing for the same slider, d_k from 1 to 1024: the histogram
 of thousands of dot products with the curve of theory over it, and sixteen
 weights. The page does it in the browser; the other side is ``interact`` with
-matplotlib in JupyterLab, on a kernel on this machine, with the same prefix sums
-computed beforehand, so that only showing is timed.
+matplotlib in JupyterLab, in the style of the book's plots, on a kernel on this
+machine, with the same prefix sums computed beforehand, so that only showing is
+timed.
 
 The time is taken in the browser, from the key event that moves the slider to
 the frame that shows the new picture. The page's work is what the main thread
@@ -45,25 +46,29 @@ import matplotlib.pyplot as plt
 import numpy as np
 from ipywidgets import interact
 from attnbook import ops
-from attnbook.widgets.scaling import PAIRS
+from attnbook.widgets.scaling import BINS, KEYS, LARGEST, PAIRS
 
+plt.style.use("attnbook.book")
 rng = np.random.default_rng(0)
-sums = np.cumsum(rng.standard_normal((PAIRS, 1024))
-                 * rng.standard_normal((PAIRS, 1024)), axis=1)
-q, keys = rng.standard_normal(1024), rng.standard_normal((16, 1024))
+sums = np.cumsum(rng.standard_normal((PAIRS, LARGEST))
+                 * rng.standard_normal((PAIRS, LARGEST)), axis=1)
+q, keys = rng.standard_normal(LARGEST), rng.standard_normal((KEYS, LARGEST))
 scores = np.cumsum(q * keys, axis=1)
 
 def show(d=64):
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3))
-    left.bar(range(16), ops.softmax(scores[:, d - 1]))
+    weights = ops.softmax(scores[:, d - 1])
+    left.bar(range(KEYS), weights)
+    left.set(title=f"largest weight {weights.max():.2f}, "
+             f"entropy {ops.entropy(weights):.2f} bits", xlabel="key", ylabel="weight")
     products = sums[:, d - 1]
-    right.hist(products, 64, density=True)
+    right.hist(products, BINS, density=True)
     x = np.linspace(products.min(), products.max(), 121)
     right.plot(x, np.exp(-x**2 / (2 * d)) / np.sqrt(2 * np.pi * d))
-    right.set_title(f"variance {products.var():.1f}")
+    right.set(title=f"variance {products.var():.1f}", xlabel="dot product")
     plt.show()
 
-interact(show, d=(1, 1024));
+interact(show, d=(1, LARGEST));
 """
 
 
