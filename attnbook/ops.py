@@ -8,6 +8,7 @@ boolean, True = may look, and a query that may look at nothing gets zeros.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,9 +19,12 @@ if TYPE_CHECKING or "jaxtyping" in sys.modules:
 
 __all__ = [
     "attention_weights",
+    "causal_mask",
     "entropy",
+    "padding_mask",
     "sample_dot_products",
     "scaled_dot_product_attention",
+    "sliding_window_mask",
     "softmax",
     "softmax_jacobian",
 ]
@@ -288,3 +292,107 @@ def sample_dot_products(
     q = rng.standard_normal((*axes, d))
     k = rng.standard_normal((*axes, d))
     return np.einsum("...d,...d->...", q, k)
+
+
+def _check_whole(least: int, **numbers: int) -> None:
+    """Refuse anything but whole numbers of at least ``least``."""
+    for name, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, int | np.integer):
+            raise TypeError(
+                f"{name} must be a whole number, but it is a {type(number).__name__}"
+            )
+        if number < least:
+            raise ValueError(f"{name} is {number}; it must be at least {least}")
+
+
+def causal_mask(T: int, S: int | None = None) -> Bool[np.ndarray, "T S"]:
+    """Let each query look at its own place and at all places before it.
+
+    The queries are the *last* T of the S tokens, so query t stands at place
+    S − T + t: ``allow[t, s] = s ≤ S − T + t``. The triangle touches the bottom
+    right corner, which makes the mask right with a cache: one new token may look
+    at everything so far.
+
+    Args:
+        T: how many queries.
+        S: how many keys; None: as many as queries.
+
+    Returns:
+        (T, S), True = may look. If S < T the first T − S rows are all False.
+
+    Raises:
+        TypeError: ``T`` or ``S`` is not a whole number.
+        ValueError: one of them is less than 1.
+
+    Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.3. Derived in the chapter
+    on the causal mask.
+    """
+    S = T if S is None else S
+    _check_whole(1, T=T, S=S)
+    places = np.arange(S - T, S)[:, None]  # (T, 1), where each query stands
+    return np.arange(S) <= places
+
+
+def sliding_window_mask(
+    T: int, window: int, S: int | None = None
+) -> Bool[np.ndarray, "T S"]:
+    """Let each query look at its own place and at ``window − 1`` places before it.
+
+    The causal mask, cut off on the left: ``S − T + t − window < s ≤ S − T + t``.
+
+    Args:
+        T: how many queries.
+        window: how many places a query may look at, its own included.
+        S: how many keys; None: as many as queries. The queries are the last.
+
+    Returns:
+        (T, S), True = may look.
+
+    Raises:
+        TypeError: an argument is not a whole number.
+        ValueError: one of them is less than 1.
+
+    Beltagy et al. 2020 (arXiv 2004.05150), section 3.1, one-sided. Used in the
+    chapter on the causal mask.
+    """
+    _check_whole(1, window=window)
+    allow = causal_mask(T, S)
+    T, S = allow.shape
+    return allow & (np.arange(S) > np.arange(S - T, S)[:, None] - window)
+
+
+def padding_mask(
+    lengths: Sequence[int] | np.ndarray, S: int
+) -> Bool[np.ndarray, "B 1 1 S"]:
+    """Hide what was appended to make the sequences of a batch equally long.
+
+    Args:
+        lengths: how many real tokens each sequence has, (B,); they come first.
+        S: the length that all were brought to.
+
+    Returns:
+        (B, 1, 1, S), True = a real token, for scores of shape (B, H, T, S).
+        Combine it with a causal mask by ``&``.
+
+    Raises:
+        TypeError: ``lengths`` are not whole numbers, or ``S`` is not one.
+        ValueError: ``lengths`` has another shape than (B,), or one of them is
+            negative or greater than ``S``; or ``S`` is less than 1.
+
+    Used in the chapter on the causal mask.
+    """
+    _check_whole(1, S=S)
+    counts = np.asarray(lengths)
+    if counts.ndim != 1:
+        raise ValueError(f"lengths has shape {counts.shape}; it needs one axis, (B,)")
+    if counts.size and not np.issubdtype(counts.dtype, np.integer):
+        raise TypeError(
+            f"lengths must hold whole numbers, but its dtype is {counts.dtype}"
+        )
+    for length in counts:
+        if not 0 <= length <= S:
+            raise ValueError(f"lengths holds {length}; each must be 0 to S = {S}")
+    return (np.arange(S) < counts[:, None])[:, None, None, :]
+
+
+# --- several heads ----------------------------------------------------------
