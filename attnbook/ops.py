@@ -1,6 +1,7 @@
 """Attention in NumPy, as the chapters derive it.
 
-Axis letters: B batch, T queries, S keys, H query heads, d head width.
+Axis letters: B batch, T queries, S keys, H query heads, G key/value heads,
+d head width, D model width.
 Arrays are ``(..., T, d)``; whatever dtype comes in goes out. Masks are
 boolean, True = may look, and a query that may look at nothing gets zeros.
 """
@@ -27,6 +28,7 @@ __all__ = [
     "sliding_window_mask",
     "softmax",
     "softmax_jacobian",
+    "split_heads",
 ]
 
 
@@ -396,3 +398,202 @@ def padding_mask(
 
 
 # --- several heads ----------------------------------------------------------
+
+
+def _check_count(name: str, count: int) -> None:
+    """Refuse a number of heads or repetitions that is not a whole one from 1."""
+    if isinstance(count, bool) or not isinstance(count, int | np.integer):
+        raise TypeError(f"{name} must be a whole number, but it is {count!r}")
+    if count < 1:
+        raise ValueError(f"{name} is {count}; it must be at least 1")
+
+
+def split_heads(
+    x: Float[np.ndarray, "*B T Hd"], heads: int
+) -> Float[np.ndarray, "*B H T d"]:
+    """Cut the width into heads, and put the heads before time.
+
+    Head h of a token holds its numbers h·d to (h + 1)·d.
+
+    Args:
+        x: all heads side by side, (..., T, H·d), float.
+        heads: how many heads, H.
+
+    Returns:
+        (..., H, T, d), of the dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not a floating-point NumPy array, or ``heads`` is not
+            a whole number.
+        ValueError: ``heads`` is less than 1 or does not divide the width.
+
+    Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.2. Derived in the chapter
+    on heads.
+    """
+    _check_float(x=x)
+    _check_last_axes(2, "(..., T, H·d)", x=x)
+    _check_count("heads", heads)
+    if x.shape[-1] % heads:
+        raise ValueError(
+            f"heads is {heads}, but x has shape {x.shape}; heads must divide its last "
+            f"axis, the width"
+        )
+    d = x.shape[-1] // heads
+    return x.reshape(*x.shape[:-1], heads, d).swapaxes(-2, -3)
+
+
+def merge_heads(
+    x: Float[np.ndarray, "*B H T d"],
+) -> Float[np.ndarray, "*B T Hd"]:
+    """Put the heads of each token side by side again: ``split_heads`` undone.
+
+    Args:
+        x: one array for each head, (..., H, T, d), float.
+
+    Returns:
+        (..., T, H·d), of the dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not a floating-point NumPy array.
+        ValueError: ``x`` has fewer than three axes.
+
+    Vaswani et al. 2017 (arXiv 1706.03762), Concat in section 3.2.2. Derived in
+    the chapter on heads.
+    """
+    _check_float(x=x)
+    _check_last_axes(3, "(..., H, T, d)", x=x)
+    *batch, heads, tokens, d = x.shape
+    return x.swapaxes(-2, -3).reshape(*batch, tokens, heads * d)
+
+
+def repeat_kv(
+    x: Float[np.ndarray, "*B G S d"], n: int
+) -> Float[np.ndarray, "*B Gn S d"]:
+    """Repeat each key/value head n times in place: heads 0, 0, 0, 1, 1, 1.
+
+    Query head h then meets key/value head ``h // n``.
+
+    Args:
+        x: keys or values, (..., G, S, d), float.
+        n: how many query heads share one key/value head.
+
+    Returns:
+        (..., G·n, S, d), of the dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not a floating-point NumPy array, or ``n`` is not a
+            whole number.
+        ValueError: ``x`` has fewer than three axes, or ``n`` is less than 1.
+
+    Ainslie et al. 2023 (arXiv 2305.13245), section 2.2. Derived in the chapter
+    on heads.
+    """
+    _check_float(x=x)
+    _check_last_axes(3, "(..., G, S, d)", x=x)
+    _check_count("n", n)
+    return np.repeat(x, n, axis=-3)
+
+
+def _check_matrix(name: str, matrix: np.ndarray, shape: str, x: np.ndarray) -> None:
+    _check_float(**{name: matrix})
+    if matrix.ndim != 2:
+        raise ValueError(f"{name} has shape {matrix.shape}; it must be {shape}")
+    if matrix.dtype != x.dtype:
+        raise TypeError(
+            f"{name} has dtype {matrix.dtype}; it must be that of x, {x.dtype}"
+        )
+
+
+def _check_projections(
+    x: np.ndarray,
+    w_q: np.ndarray,
+    w_k: np.ndarray,
+    w_v: np.ndarray,
+    w_o: np.ndarray,
+    heads: int,
+    kv_heads: int,
+) -> None:
+    _check_float(x=x)
+    _check_last_axes(2, "(..., T, D)", x=x)
+    _check_count("heads", heads)
+    _check_count("kv_heads", kv_heads)
+    if heads % kv_heads:
+        raise ValueError(
+            f"kv_heads is {kv_heads} and heads is {heads}; kv_heads must divide heads, "
+            f"so that each key/value head serves equally many query heads"
+        )
+    into = {"w_q": w_q, "w_k": w_k, "w_v": w_v}
+    shapes = {"w_q": "(D, H·d)", "w_k": "(D, G·d)", "w_v": "(D, G·d)"}
+    for name, matrix in into.items():
+        _check_matrix(name, matrix, shapes[name], x)
+        if matrix.shape[0] != x.shape[-1]:
+            raise ValueError(
+                f"{name} has shape {matrix.shape} and x has shape {x.shape}; {name} "
+                f"needs as many rows as a token has numbers, D = {x.shape[-1]}"
+            )
+    if w_q.shape[1] == 0 or w_q.shape[1] % heads:
+        raise ValueError(
+            f"w_q has shape {w_q.shape}; its columns must be a multiple of heads, "
+            f"{heads}"
+        )
+    d = w_q.shape[1] // heads
+    for name in ("w_k", "w_v"):
+        if into[name].shape[1] != kv_heads * d:
+            raise ValueError(
+                f"{name} has shape {into[name].shape}; with {kv_heads} key/value heads "
+                f"of width {d} it needs {kv_heads * d} columns"
+            )
+    _check_matrix("w_o", w_o, "(H·d, D)", x)
+    if w_o.shape != (heads * d, x.shape[-1]):
+        raise ValueError(
+            f"w_o has shape {w_o.shape}; it must be (H·d, D) = "
+            f"{(heads * d, x.shape[-1])}"
+        )
+
+
+def multi_head_attention(
+    x: Float[np.ndarray, "*B T D"],
+    w_q: Float[np.ndarray, "D Hd"],
+    w_k: Float[np.ndarray, "D Gd"],
+    w_v: Float[np.ndarray, "D Gd"],
+    w_o: Float[np.ndarray, "Hd D"],
+    heads: int,
+    kv_heads: int | None = None,
+    allow: Bool[np.ndarray, "*mask"] | None = None,
+) -> Float[np.ndarray, "*B T D"]:
+    """Let several heads look at the same tokens, and mix what they bring back.
+
+    ``Concat(head_1, …, head_H) W_O``, each head being attention with its own
+    queries and with the keys and values of its group.
+
+    Args:
+        x: the tokens, (..., T, D), float.
+        w_q: makes queries, (D, H·d).
+        w_k, w_v: make keys and values, (D, G·d).
+        w_o: the output projection, (H·d, D).
+        heads: query heads, H.
+        kv_heads: key/value heads, G, a divisor of H. None: as many as H, which
+            is multi-head attention; 1 is multi-query attention.
+        allow: boolean, broadcasting to (..., H, T, T); True = may look. A mask
+            for each sentence needs an axis of length 1 for the heads.
+
+    Returns:
+        (..., T, D), of the dtype of ``x``.
+
+    Raises:
+        TypeError, ValueError: dtypes or shapes do not go together; the message
+            names the argument.
+
+    Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.2; groups by Ainslie et
+    al. 2023 (arXiv 2305.13245). Derived in the chapter on heads.
+    """
+    kv_heads = heads if kv_heads is None else kv_heads
+    _check_projections(x, w_q, w_k, w_v, w_o, heads, kv_heads)
+    q = split_heads(x @ w_q, heads)  # (..., H, T, d)
+    k = split_heads(x @ w_k, kv_heads)  # (..., G, T, d)
+    v = split_heads(x @ w_v, kv_heads)  # (..., G, T, d)
+    group = heads // kv_heads
+    out = scaled_dot_product_attention(
+        q, repeat_kv(k, group), repeat_kv(v, group), allow
+    )
+    return merge_heads(out) @ w_o
