@@ -9,7 +9,7 @@ boolean, True = may look, and a query that may look at nothing gets zeros.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,9 +22,16 @@ __all__ = [
     "attention_weights",
     "causal_mask",
     "entropy",
+    "feed_forward",
+    "gated_feed_forward",
+    "gelu",
+    "layer_norm",
     "padding_mask",
+    "pre_norm_block",
+    "rms_norm",
     "sample_dot_products",
     "scaled_dot_product_attention",
+    "silu",
     "sliding_window_mask",
     "softmax",
     "softmax_jacobian",
@@ -597,3 +604,264 @@ def multi_head_attention(
         q, repeat_kv(k, group), repeat_kv(v, group), allow
     )
     return merge_heads(out) @ w_o
+
+
+# --- norms, feed-forward, the block ------------------------------------------
+
+
+def _check_per_feature(x: np.ndarray, **vectors: np.ndarray) -> None:
+    """Hold gains and biases to one number for each of the D features of ``x``."""
+    _check_float(x=x, **vectors)
+    _check_last_axes(1, "(..., D)", x=x)
+    for name, vector in vectors.items():
+        if vector.shape != x.shape[-1:]:
+            raise ValueError(
+                f"{name} has shape {vector.shape}; it needs one number for each "
+                f"feature of x, {x.shape[-1:]}"
+            )
+    _check_same_dtype("x", x, **vectors)
+
+
+def _check_same_dtype(name: str, first: np.ndarray, **others: np.ndarray) -> None:
+    for other, array in others.items():
+        if array.dtype != first.dtype:
+            raise TypeError(
+                f"{other} has dtype {array.dtype}; it must be that of {name}, "
+                f"{first.dtype}"
+            )
+
+
+def _check_eps(eps: float) -> float:
+    if not eps >= 0:
+        raise ValueError(f"eps is {eps}; it must be at least 0")
+    return float(eps)
+
+
+def _statistics_of(x: np.ndarray) -> np.ndarray:
+    """Give what means are taken of: float16 would overflow when squared."""
+    return x.astype(np.promote_types(x.dtype, np.float32), copy=False)
+
+
+def layer_norm(
+    x: Float[np.ndarray, "*B D"],
+    gain: Float[np.ndarray, " D"],
+    bias: Float[np.ndarray, " D"],
+    eps: float = 1e-5,
+) -> Float[np.ndarray, "*B D"]:
+    """Give every vector mean 0 and variance 1, then a learned gain and bias.
+
+    ``gain · (x − mean) / √(variance + ε) + bias``; mean and (population)
+    variance are those of the D numbers of one vector.
+
+    Args:
+        x: vectors, (..., D), float.
+        gain: (D,), of the dtype of ``x``.
+        bias: (D,), of the dtype of ``x``.
+        eps: what keeps the root away from 0, inside it.
+
+    Returns:
+        (..., D), of the dtype of ``x``.
+
+    Raises:
+        TypeError: an array is not floating point, or dtypes differ.
+        ValueError: ``gain`` or ``bias`` is not (D,), or ``eps`` is negative.
+
+    Ba et al. 2016 (arXiv 1607.06450), equations 3 and 4. Derived in the chapter
+    on residual connections and norms.
+    """
+    _check_per_feature(x, gain=gain, bias=bias)
+    wide = _statistics_of(x)
+    centred = wide - wide.mean(axis=-1, keepdims=True)
+    variance = np.mean(centred * centred, axis=-1, keepdims=True)
+    unit = centred / np.sqrt(variance + _check_eps(eps))
+    return unit.astype(x.dtype, copy=False) * gain + bias
+
+
+def rms_norm(
+    x: Float[np.ndarray, "*B D"],
+    gain: Float[np.ndarray, " D"],
+    eps: float = 1e-5,
+) -> Float[np.ndarray, "*B D"]:
+    """Divide every vector by its root mean square, then a learned gain.
+
+    ``gain · x / √(mean of x² + ε)``, over the D numbers of one vector.
+
+    Args:
+        x: vectors, (..., D), float.
+        gain: (D,), of the dtype of ``x``.
+        eps: what keeps the root away from 0, inside it.
+
+    Returns:
+        (..., D), of the dtype of ``x``.
+
+    Raises:
+        TypeError: an array is not floating point, or dtypes differ.
+        ValueError: ``gain`` is not (D,), or ``eps`` is negative.
+
+    Zhang and Sennrich 2019 (arXiv 1910.07467), equation 4. Derived in the
+    chapter on residual connections and norms.
+    """
+    _check_per_feature(x, gain=gain)
+    wide = _statistics_of(x)
+    mean_square = np.mean(wide * wide, axis=-1, keepdims=True)
+    unit = wide / np.sqrt(mean_square + _check_eps(eps))
+    return unit.astype(x.dtype, copy=False) * gain
+
+
+def gelu(x: Float[np.ndarray, "*axes"]) -> Float[np.ndarray, "*axes"]:
+    """Let large numbers through and hold negative ones back, smoothly.
+
+    ``x · Φ(x)`` with Φ the normal distribution function, in the form with the
+    hyperbolic tangent: ``x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³)))``. It
+    differs from the exact one by less than 0.0005.
+
+    Raises:
+        TypeError: ``x`` is not a floating-point NumPy array.
+
+    Hendrycks and Gimpel 2016 (arXiv 1606.08415), section 2.
+    """
+    _check_float(x=x)
+    inner = x * (1 + 0.044715 * x * x)
+    return 0.5 * x * (1 + np.tanh((2 / np.pi) ** 0.5 * inner))
+
+
+def silu(x: Float[np.ndarray, "*axes"]) -> Float[np.ndarray, "*axes"]:
+    """Return ``x / (1 + exp(−x))``: x times its logistic function.
+
+    Raises:
+        TypeError: ``x`` is not a floating-point NumPy array.
+
+    Hendrycks and Gimpel 2016 (arXiv 1606.08415), section 2.
+    """
+    _check_float(x=x)
+    # 1 / (1 + exp(−x)), written so that nothing overflows.
+    return x * (0.5 * (1 + np.tanh(0.5 * x)))
+
+
+def _check_linear(x_name: str, width: int, **matrix: np.ndarray) -> int:
+    """Hold a matrix to (width, anything); return the width of what comes out."""
+    ((name, array),) = matrix.items()
+    if array.ndim != 2 or array.shape[0] != width:
+        raise ValueError(
+            f"{name} has shape {array.shape}; it needs two axes, the first of length "
+            f"{width}, the width of {x_name}"
+        )
+    return array.shape[1]
+
+
+def _check_bias(width: int, **vector: np.ndarray) -> None:
+    ((name, array),) = vector.items()
+    if array.shape != (width,):
+        raise ValueError(f"{name} has shape {array.shape}; it needs ({width},)")
+
+
+def feed_forward(
+    x: Float[np.ndarray, "*B D"],
+    w_in: Float[np.ndarray, "D F"],
+    b_in: Float[np.ndarray, " F"],
+    w_out: Float[np.ndarray, "F D_out"],
+    b_out: Float[np.ndarray, " D_out"],
+) -> Float[np.ndarray, "*B D_out"]:
+    """Let each token think for itself: ``gelu(x W_in + b_in) W_out + b_out``.
+
+    GELU in the form of ``gelu``, with the hyperbolic tangent.
+
+    Args:
+        x: vectors, (..., D), float.
+        w_in, b_in: (D, F) and (F,), to the wide middle.
+        w_out, b_out: (F, D) and (D,), back again.
+
+    Returns:
+        (..., D), of the dtype of ``x``.
+
+    Raises:
+        TypeError: an array is not floating point, or dtypes differ.
+        ValueError: shapes do not go together; the message names the argument.
+
+    Vaswani et al. 2017 (arXiv 1706.03762), equation 2, which has ReLU in place
+    of GELU. Derived in the chapter on residual connections and norms.
+    """
+    _check_float(x=x, w_in=w_in, b_in=b_in, w_out=w_out, b_out=b_out)
+    _check_last_axes(1, "(..., D)", x=x)
+    _check_same_dtype("x", x, w_in=w_in, b_in=b_in, w_out=w_out, b_out=b_out)
+    middle = _check_linear("x", x.shape[-1], w_in=w_in)
+    _check_bias(middle, b_in=b_in)
+    width = _check_linear("the middle", middle, w_out=w_out)
+    _check_bias(width, b_out=b_out)
+    return gelu(x @ w_in + b_in) @ w_out + b_out
+
+
+def gated_feed_forward(
+    x: Float[np.ndarray, "*B D"],
+    w_gate: Float[np.ndarray, "D F"],
+    w_up: Float[np.ndarray, "D F"],
+    w_down: Float[np.ndarray, "F D_out"],
+) -> Float[np.ndarray, "*B D_out"]:
+    """Let one half of the middle open and close the other, number by number.
+
+    ``(silu(x W_gate) · (x W_up)) W_down``, also called SwiGLU.
+
+    Args:
+        x: vectors, (..., D), float.
+        w_gate, w_up: (D, F).
+        w_down: (F, D).
+
+    Returns:
+        (..., D), of the dtype of ``x``.
+
+    Raises:
+        TypeError: an array is not floating point, or dtypes differ.
+        ValueError: shapes do not go together; the message names the argument.
+
+    Shazeer 2020 (arXiv 2002.05202), equation 6. Derived in the chapter on
+    residual connections and norms.
+    """
+    _check_float(x=x, w_gate=w_gate, w_up=w_up, w_down=w_down)
+    _check_last_axes(1, "(..., D)", x=x)
+    _check_same_dtype("x", x, w_gate=w_gate, w_up=w_up, w_down=w_down)
+    middle = _check_linear("x", x.shape[-1], w_gate=w_gate)
+    if _check_linear("x", x.shape[-1], w_up=w_up) != middle:
+        raise ValueError(
+            f"w_up has shape {w_up.shape}; it must be that of w_gate, {w_gate.shape}"
+        )
+    _check_linear("the middle", middle, w_down=w_down)
+    return (silu(x @ w_gate) * (x @ w_up)) @ w_down
+
+
+def pre_norm_block(
+    x: Float[np.ndarray, "*B D"],
+    sublayer: Callable[[np.ndarray], np.ndarray],
+    norm: Callable[[np.ndarray], np.ndarray],
+) -> Float[np.ndarray, "*B D"]:
+    """Add to ``x`` what a sublayer makes of the normalised ``x``.
+
+    ``x + sublayer(norm(x))``. The first ``x`` is the original, not the
+    normalised one: where the sublayer returns zeros, ``x`` comes out unchanged.
+
+    Args:
+        x: vectors, (..., D), float.
+        sublayer: attention or feed-forward; keeps the shape.
+        norm: keeps the shape.
+
+    Returns:
+        (..., D), of the dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not floating point, or another dtype comes out of
+            ``sublayer``.
+        ValueError: ``sublayer`` returns another shape than that of ``x``.
+
+    He et al. 2015 (arXiv 1512.03385), equation 1; Xiong et al. 2020 (arXiv
+    2002.04745), the pre-norm layer. Derived in the chapter on residual
+    connections and norms.
+    """
+    _check_float(x=x)
+    increment = sublayer(norm(x))
+    _check_float(**{"what sublayer returns": increment})
+    if increment.shape != x.shape:
+        raise ValueError(
+            f"sublayer returns the shape {increment.shape}; it needs that of x, "
+            f"{x.shape}, since the two are added"
+        )
+    _check_same_dtype("x", x, **{"what sublayer returns": increment})
+    return x + increment
