@@ -22,7 +22,7 @@ SITE := _build/site/.built
 ADDRESSES := _build/addresses
 
 .PHONY: help setup book serve lab test lint unit nbval nbval-oldest browser notebooks figures \
-  catalogues requirements screenshots bench clean FORCE
+  experiments catalogues requirements screenshots bench clean FORCE
 
 help:
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -88,6 +88,9 @@ notebooks: setup  ## run every notebook and store its outputs
 
 figures: setup  ## draw every figure
 	@for f in figures/[0-9]*.py; do echo $$f; $(PY) $$f; done
+
+experiments: setup  ## record the experiments that take too long for a notebook
+	@$(PY) tools/record_experiments.py
 
 catalogues: setup  ## write the JSON catalogues from the gettext ones
 	@$(PY) tools/catalogues.py

@@ -79,6 +79,34 @@ class Sheet:
             )
         )
 
+    def ring(self, x: float, y: float, r: float, colour: str) -> None:
+        """A ring round a sign or a number."""
+        fill, hue = self.colours["page"], self.colours[colour]
+        self._add(drawsvg.Circle(x, y, r, fill=fill, stroke=hue, stroke_width=1.5))
+
+    def frame(self, x: float, y: float, w: float, h: float) -> None:
+        """A dashed frame round what belongs together."""
+        hue = self.colours["line"]
+        self._add(
+            drawsvg.Rectangle(
+                *(x, y, w, h),
+                **{"fill": "none", "stroke": hue, "rx": 10},
+                stroke_width=2,
+                stroke_dasharray="7 5",
+            )
+        )
+
+    def line(
+        self, *points: tuple[float, float], colour: str = "muted", width: float = 2
+    ) -> None:
+        """A line through ``points``."""
+        hue = self.colours[colour]
+        path = drawsvg.Path(stroke=hue, stroke_width=width, fill="none")
+        path.M(*points[0])
+        for point in points[1:]:
+            path.L(*(round(value, 2) for value in point))
+        self._add(path)
+
     def arrow(self, *points: tuple[float, float], colour: str = "muted") -> None:
         """A line through ``points`` with a head at the last."""
         hue = self.colours[colour]
@@ -86,11 +114,7 @@ class Sheet:
         length = ((x1 - x0) ** 2 + (y1 - y0) ** 2) ** 0.5
         ux, uy = (x1 - x0) / length, (y1 - y0) / length
         end = (x1 - 7 * ux, y1 - 7 * uy)
-        path = drawsvg.Path(stroke=hue, stroke_width=2, fill="none")
-        path.M(*points[0])
-        for point in (*points[1:-1], end):
-            path.L(*(round(value, 2) for value in point))
-        self._add(path)
+        self.line(*points[:-1], end, colour=colour)
         head = [(x1, y1)]
         head += [(end[0] - s * 5 * uy, end[1] + s * 5 * ux) for s in (1, -1)]
         flat = [round(value, 2) for point in head for value in point]
