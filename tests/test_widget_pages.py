@@ -693,4 +693,5 @@ def test_numbers_move_between_steps_unless_the_reader_wants_stillness(
 
 
 def test_the_page_tests_every_widget_there_is():
-    assert WIDGETS.keys() == {"three_steps", "scaling"}
+    # The widget on depth has its own page, in test_depth_widget.
+    assert WIDGETS.keys() == {"three_steps", "scaling", "depth"}
