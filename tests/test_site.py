@@ -324,6 +324,10 @@ def test_a_build_without_addresses_names_no_other_place(tmp_path):
 
 def test_addresses_in_the_environment_appear(tmp_path):
     folder = _tree(tmp_path / "book")
+    chapter = folder / "notebooks" / "en" / "01_chapter.ipynb"
+    notebook = nbformat.read(chapter, as_version=4)
+    notebook.cells.append(nbformat.v4.new_markdown_cell("%pip install ../..", id="p"))
+    nbformat.write(notebook, chapter)
     result = _build(
         folder,
         BOOK_REPO_URL="https://github.com/someone/who-looks",
@@ -337,6 +341,8 @@ def test_addresses_in_the_environment_appear(tmp_path):
     links = {
         a.get_text(): a["href"] for a in soup.find(class_="book-run").find_all("a")
     }
+    published = (site / "en" / "_sources" / "01_chapter.ipynb").read_text("utf-8")
+    assert "%pip install git+https://github.com/someone/who-looks" in published
     path = "notebooks/en/01_chapter.ipynb"
     assert links["Binder"] == (
         "https://mybinder.org/v2/gh/someone/who-looks/stable?urlpath=lab/tree/" + path

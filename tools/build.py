@@ -67,6 +67,9 @@ def gather(language: str, source: Path) -> None:
         # What a notebook reaches from its own folder lies beside it here.
         text = path.read_text("utf-8").replace("../../figures/", "figures/")
         text = text.replace(f"../../book/{language}/", "")
+        # A chapter that is downloaded by itself has no repository around it.
+        if repository := address("BOOK_REPO_URL"):
+            text = text.replace("%pip install ../..", f"%pip install git+{repository}")
         (source / path.name).write_text(text, "utf-8")
     figures = source / "figures"
     figures.mkdir()
