@@ -374,11 +374,15 @@ def test_apple_is_pulled_by_its_context(open_page):
     page = open_page()
     root = alive(page, THREE)
     sentence = root.locator(".attn-sentence")
-    assert sentence.inner_text().startswith("apple looks mostly at pie: 0.67.")
+    assert sentence.inner_text().startswith(
+        "The word “apple” looks mostly at pie: 0.67."
+    )
     assert "towards fruit" in sentence.inner_text()
     root.get_by_text("buy apple shares today", exact=True).click()
     settle(page)
-    assert sentence.inner_text().startswith("apple looks mostly at shares: 0.67.")
+    assert sentence.inner_text().startswith(
+        "The word “apple” looks mostly at shares: 0.67."
+    )
     assert "towards company" in sentence.inner_text()
     root.get_by_role("button", name="Reset").click()
     settle(page)

@@ -12,6 +12,18 @@ from attnbook.exercises._exercise import Implement, Predict, case
 
 CHAPTER = "01_qkv"
 
+# --- value_of_tart ----------------------------------------------------------
+
+value_of_tart = Predict(
+    name="value_of_tart",
+    chapter=CHAPTER,
+    difficulty=1,
+    minutes=3,
+    reread="01_qkv.roles",
+    answer="c",
+    mistakes={"key": "a", "query": "b", "signs": "d"},
+)
+
 # --- row_sums ---------------------------------------------------------------
 
 row_sums = Predict(
@@ -214,6 +226,10 @@ def no_scale(q, k, allow, scale, softmax):
     return softmax(hide(products(q, k) * scale, allow))
 
 
+def no_scale_no_mask(q, k, allow, scale, softmax):
+    return softmax(products(q, k))
+
+
 def divides_by_d(q, k, allow, scale, softmax):
     scale = 1 / q.shape[-1] if scale is None else scale
     return softmax(hide(products(q, k) * scale, allow))
@@ -244,6 +260,22 @@ def scales_weights(q, k, allow, scale, softmax):
     return softmax(hide(products(q, k), allow)) * scale
 
 
+def ignores_arguments(q, k, allow, scale, softmax):
+    return softmax(scores_of(q, k, None))
+
+
+def ignores_arguments_in_float64(q, k, allow, scale, softmax):
+    return softmax(products(q, k) / np.sqrt(q.shape[-1]))
+
+
+def ignores_arguments_transposes_all(q, k, allow, scale, softmax):
+    return softmax(q @ k.T * q.shape[-1] ** -0.5)
+
+
+def ignores_arguments_transposes_all_in_float64(q, k, allow, scale, softmax):
+    return softmax(q @ k.T / np.sqrt(q.shape[-1]))
+
+
 def ignores_scale(q, k, allow, scale, softmax):
     return softmax(hide(scores_of(q, k, None), allow))
 
@@ -264,6 +296,10 @@ def scales_twice(q, k, allow, scale, softmax):
 
 def ignores_mask(q, k, allow, scale, softmax):
     return softmax(scores_of(q, k, scale))
+
+
+def ignores_mask_and_zero_scale(q, k, allow, scale, softmax):
+    return softmax(scores_of(q, k, scale or None))
 
 
 def mask_upside_down(q, k, allow, scale, softmax):
@@ -394,17 +430,23 @@ def mean_of_values(q, k, v, allow, scale, softmax):
 
 WRONG_WEIGHTS = {
     "no_softmax": no_softmax,
-    "no_scale": no_scale,
+    "no_scale": (no_scale, no_scale_no_mask),
     "divides_by_d": divides_by_d,
     "multiplies_by_root": multiplies_by_root,
     "scales_weights": scales_weights,
+    "ignores_arguments": (
+        ignores_arguments,
+        ignores_arguments_in_float64,
+        ignores_arguments_transposes_all,
+        ignores_arguments_transposes_all_in_float64,
+    ),
     "ignores_scale": ignores_scale,
     "divides_by_scale": divides_by_scale,
     "scales_twice": scales_twice,
     "zero_scale": zero_scale,
     "wrong_axis": wrong_axis,
     "over_all_pairs": over_all_pairs,
-    "ignores_mask": ignores_mask,
+    "ignores_mask": (ignores_mask, ignores_mask_and_zero_scale),
     "mask_upside_down": mask_upside_down,
     "mask_after_softmax": mask_after_softmax,
     "mask_of_zeros": mask_of_zeros,
@@ -422,6 +464,7 @@ SECTIONS = {
     "wrong_axis": "01_qkv.softmax",
     "over_all_pairs": "01_qkv.softmax",
     "overflows": "01_qkv.overflow",
+    "ignores_arguments": "01_qkv.practice",
     "ignores_mask": "01_qkv.practice",
     "mask_upside_down": "01_qkv.practice",
     "mask_after_softmax": "01_qkv.practice",
@@ -575,4 +618,10 @@ swap_query_and_key = Predict(
     mistakes={"nothing": "a", "weights_transposed": "b", "rows_reversed": "d"},
 )
 
-EXERCISES = [row_sums, softmax, scaled_dot_product_attention, swap_query_and_key]
+EXERCISES = [
+    value_of_tart,
+    row_sums,
+    softmax,
+    scaled_dot_product_attention,
+    swap_query_and_key,
+]

@@ -17,6 +17,18 @@ from attnbook.exercises.qkv import (
 
 CHAPTER = "02_scaling"
 
+# --- which_is_saturated -----------------------------------------------------
+
+which_is_saturated = Predict(
+    name="which_is_saturated",
+    chapter=CHAPTER,
+    difficulty=1,
+    minutes=3,
+    reread="02_scaling.saturation",
+    answer="a",
+    mistakes={"entropy_upside_down": "b", "most_is_enough": "c", "small_ones": "d"},
+)
+
 # --- spread_of_scores -------------------------------------------------------
 
 WIDTH = 256  # of the keys and queries in the question
@@ -199,4 +211,10 @@ divide_by_d = Predict(
     mistakes={"saturated": "a", "unchanged": "b", "zero": "c"},
 )
 
-EXERCISES = [spread_of_scores, attention_weights, softmax_jacobian, divide_by_d]
+EXERCISES = [
+    which_is_saturated,
+    spread_of_scores,
+    attention_weights,
+    softmax_jacobian,
+    divide_by_d,
+]

@@ -174,7 +174,7 @@ function build({ model, root, signal }) {
       });
       cancelAnimationFrame(frame);
       showPairs();
-      const state = largest > 0.8 ? "saturated" : largest > 0.5 ? "sharp" : "spread";
+      const state = largest > 0.8 ? "saturated" : largest > 0.5 ? "sharp" : "mixed";
       return mine(state, { largest: number(largest, 2), d });
     },
     clear() {

@@ -122,6 +122,7 @@ class ScalingAndSaturation(BookWidget):
             largest=f"{weights.max():.2f}",
             bits=f"{entropy(weights):.2f}",
             variance=_variance(self._products()),
+            pairs=PAIRS,
         )
 
     def _picture(self) -> str:
