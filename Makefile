@@ -31,6 +31,7 @@ $(VENV)/.installed: requirements.txt pyproject.toml
 	@command -v git >/dev/null || { echo "missing: git"; exit 1; }
 	@test -n "$(PYTHON)" || { echo "missing: Python 3.11, 3.12 or 3.13 with venv \
 	(Debian: apt install python3-venv; macOS: brew install python@3.12)"; exit 1; }
+	@command -v "$(PYTHON)" >/dev/null || { echo "missing: $(PYTHON), given as PYTHON"; exit 1; }
 	@echo "[1/2] installing the pinned Python packages into $(VENV) (about 1 GB, a minute or two)"
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(PY) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.txt
@@ -60,7 +61,7 @@ serve: $(SITE)  ## build the book and serve it on this machine
 	@$(PY) tools/serve.py
 
 lab: setup  ## open the notebooks in JupyterLab
-	@$(VENV)/bin/jupyter lab --notebook-dir=notebooks/en
+	@$(VENV)/bin/jupyter lab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/en
 
 browser: setup
 	@$(PY) tools/browser.py > /dev/null

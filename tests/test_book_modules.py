@@ -1,7 +1,9 @@
 """The parts that the pages are built with, each by itself."""
 
+import base64
 import re
 
+import book_download
 import book_images
 import book_math
 import book_notebooks
@@ -222,3 +224,37 @@ def test_the_root_404_page_links_from_the_root(monkeypatch):
     )
     monkeypatch.setenv("BOOK_SITE_URL", "https://someone.example/book/")
     assert 'href="/book/en/a.html#b"' in build.not_found(page, "en")
+
+
+# --- the notebook that is downloaded -----------------------------------------
+
+
+def _markdown(text: str) -> dict:
+    return {"cells": [{"cell_type": "markdown", "source": text, "metadata": {}}]}
+
+
+def test_a_downloaded_notebook_holds_its_figures(tmp_path):
+    (tmp_path / "01_a.svg").write_text("<svg/>")
+    notebook = book_download.portable(
+        _markdown("![words, more](figures/01_a.svg)"), tmp_path, ""
+    )
+    (cell,) = notebook["cells"]
+    assert cell["source"] == "![words, more](attachment:01_a.svg)"
+    stored = cell["attachments"]["01_a.svg"]["image/svg+xml"]
+    assert base64.b64decode(stored) == b"<svg/>"
+
+
+@pytest.mark.parametrize(
+    ("text", "alone", "published"),
+    [
+        ("[N](notation.md)", "N", "[N](https://x.y/en/notation.html)"),
+        ("[N](a_b.md#k1)", "N", "[N](https://x.y/en/a_b.html#k1)"),
+        ("[C](02_scaling.ipynb)", "C", "[C](https://x.y/en/02_scaling.html)"),
+        ("[W](https://a.b/c.md)", "[W](https://a.b/c.md)", "[W](https://a.b/c.md)"),
+        ("`a[0](b)` [h](#top)", "`a[0](b)` [h](#top)", "`a[0](b)` [h](#top)"),
+    ],
+)
+def test_a_downloaded_notebook_has_no_relative_link(tmp_path, text, alone, published):
+    for edition, expected in (("", alone), ("https://x.y/en", published)):
+        notebook = book_download.portable(_markdown(text), tmp_path, edition)
+        assert notebook["cells"][0]["source"] == expected
