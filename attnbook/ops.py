@@ -73,6 +73,8 @@ def _check_queries_and_keys(q: np.ndarray, k: np.ndarray) -> None:
         )
     if q.shape[-1] == 0:
         raise ValueError(f"q has shape {q.shape}; its width d must be at least 1")
+    if k.shape[-2] == 0:
+        raise ValueError(f"k has shape {k.shape}; its axis S must not be empty")
     if q.dtype != k.dtype:
         raise TypeError(
             f"q has dtype {q.dtype} and k has dtype {k.dtype}; they must be the same, "
@@ -161,7 +163,7 @@ def attention_weights(
         k: keys, (..., S, d), of the dtype of ``q``.
         allow: boolean, broadcasting to (..., T, S); True = this query may look
             at this key. None: all may.
-        scale: what the dot products are multiplied with; None: 1/√d.
+        scale: what the dot products are multiplied by; None: 1/√d.
 
     Returns:
         Weights, (..., T, S). A row sums to 1; if it may look at nothing it is 0.
@@ -200,7 +202,7 @@ def scaled_dot_product_attention(
         k: keys, (..., S, d), of the dtype of ``q``.
         v: values, (..., S, d_v), of the dtype of ``q``.
         allow: boolean, broadcasting to (..., T, S); True = may look.
-        scale: what the dot products are multiplied with; None: 1/√d.
+        scale: what the dot products are multiplied by; None: 1/√d.
 
     Returns:
         One mixed value for each query, (..., T, d_v).
@@ -225,22 +227,37 @@ def scaled_dot_product_attention(
     return weights @ v
 
 
+def _check_sums(weights: np.ndarray) -> None:
+    """Refuse rows of weights that neither sum to 1 nor are all 0."""
+    sums = np.atleast_1d(weights.sum(axis=-1, dtype=np.float64))
+    # Rounding in a softmax along this axis stays far below, in float16 as well.
+    wrong = sums[(sums != 0) & (np.abs(sums - 1) > 0.01)]
+    if wrong.size:
+        raise ValueError(
+            f"weights must sum to 1 along the last axis, or be all 0, but a row "
+            f"sums to {wrong[0]:.6g}"
+        )
+
+
 def entropy(
     weights: Float[np.ndarray, "*axes S"],
 ) -> Float[np.ndarray, "*axes"]:
     """Measure how widely weights are spread, in bits: ``−Σ w log₂ w``.
 
-    0 where one key takes all, ``log₂ S`` where all S keys share evenly.
+    0 where one key takes all, ``log₂ S`` where all S keys share evenly. A query
+    that may look at nothing has weights of 0 only, and an entropy of 0.
 
     Args:
-        weights: weights that sum to 1 along the last axis, (..., S), float.
+        weights: (..., S), float. Along the last axis they sum to 1, up to
+            rounding, or are all 0.
 
     Returns:
         The entropy of each row, (...), in bits.
 
     Raises:
         TypeError: ``weights`` is not a floating-point NumPy array.
-        ValueError: a weight is negative or not a number.
+        ValueError: ``weights`` has no axis, a weight is negative or not a number,
+            or a row sums to anything but 1 or 0.
 
     Shannon 1948, section 6. Used in the chapter on scaling.
     """
@@ -248,8 +265,10 @@ def entropy(
     _check_last_axes(1, "(..., S)", weights=weights)
     if not (weights >= 0).all():
         raise ValueError(f"weights must be at least 0; the smallest is {weights.min()}")
+    _check_sums(weights)
     # 0 · log 0 counts as 0: a key that gets nothing adds no uncertainty.
     logs = np.log2(weights, out=np.zeros_like(weights), where=weights > 0)
+    # The sum is at most 0, and −0 where one key takes all; neither sign is wanted.
     return np.abs(np.sum(weights * logs, axis=-1))
 
 
@@ -262,7 +281,7 @@ def softmax_jacobian(
         weights: what softmax gave, (..., S), float.
 
     Returns:
-        (..., S, S); entry ``[i, j]`` is ∂w_i / ∂x_j for the score x_j.
+        (..., S, S); entry ``[i, j]`` is ∂w_i / ∂s_j for the score s_j.
 
     Raises:
         TypeError: ``weights`` is not a floating-point NumPy array.
@@ -290,20 +309,22 @@ def sample_dot_products(
         Dot products, of ``shape``, float64. Their variance is ``d``.
 
     Raises:
-        ValueError: ``d`` is less than 1.
+        TypeError: ``d``, or a length in ``shape``, is not a whole number.
+        ValueError: ``d`` is less than 1, or a length less than 0.
 
     Vaswani et al. 2017 (arXiv 1706.03762), footnote 4. Measured in the chapter
     on scaling.
     """
-    if d < 1:
-        raise ValueError(f"d is {d}; it must be at least 1")
-    axes = (shape,) if isinstance(shape, int) else tuple(shape)
+    _check_whole(1, d=d)
+    axes = tuple(np.atleast_1d(shape))
+    for length in axes:
+        _check_whole(0, shape=length)
     q = rng.standard_normal((*axes, d))
     k = rng.standard_normal((*axes, d))
     return np.einsum("...d,...d->...", q, k)
 
 
-def _check_whole(least: int, **numbers: int) -> None:
+def _check_whole(least: int, **numbers: int | np.integer) -> None:
     """Refuse anything but whole numbers of at least ``least``."""
     for name, number in numbers.items():
         if isinstance(number, bool) or not isinstance(number, int | np.integer):

@@ -137,6 +137,39 @@ def test_entropy_counts_bits():
     assert ops.entropy(weights).tolist() == [0, 1, 2]
 
 
+def test_entropy_has_no_minus_sign_where_nothing_is_undecided():
+    for row in ([1.0], [0.0, 1.0, 0.0], [0.0, 0.0], []):
+        assert not np.signbit(ops.entropy(np.array(row)))
+
+
+def test_the_entropy_of_a_query_that_may_look_at_nothing_is_zero():
+    weights = ops.softmax(np.array([[-np.inf, -np.inf], [0.0, 0.0]]))
+    assert ops.entropy(weights).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_entropy_takes_the_rounding_of_softmax(dtype):
+    scores = np.random.default_rng(9).standard_normal((3000, 20)).astype(dtype)
+    assert np.isfinite(ops.entropy(ops.softmax(scores))).all()
+    assert np.isfinite(ops.entropy(ops.softmax(scores.T))).all()
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([4.0, 0.0], "weights must sum to 1 .* but a row sums to 4"),
+        ([[0.5, 0.5], [0.5, 0.25]], "a row sums to 0.75"),
+        ([np.inf, 0.0], "a row sums to inf"),
+        ([np.nan, 1.0], "weights must be at least 0; the smallest is nan"),
+        ([-1.0, 2.0], "weights must be at least 0; the smallest is -1"),
+        (0.5, "weights has shape .* at least 1 axes"),
+    ],
+)
+def test_entropy_refuses_what_are_not_weights(weights, message):
+    with pytest.raises(ValueError, match=message):
+        ops.entropy(np.array(weights))
+
+
 def test_the_jacobian_says_how_weights_move():
     scores = np.random.default_rng(7).standard_normal((2, 3, 5))
     jacobian = ops.softmax_jacobian(ops.softmax(scores))
@@ -155,6 +188,30 @@ def test_the_variance_of_dot_products_is_the_width():
         assert abs(products.mean()) < 0.03 * d**0.5
 
 
+def test_dot_products_are_drawn_for_numpy_integers_as_for_pythons():
+    def draw(d, shape):
+        return ops.sample_dot_products(np.random.default_rng(0), d, shape)
+
+    for shape in (5, (5,), [5], np.int64(5), (np.int32(5),), np.array([5])):
+        assert np.array_equal(draw(np.int64(3), shape), draw(3, 5))
+    assert draw(3, ()).shape == ()
+
+
+@pytest.mark.parametrize(
+    ("d", "shape", "error", "message"),
+    [
+        (0, 3, ValueError, "d is 0; it must be at least 1"),
+        (2.0, 3, TypeError, "d must be a whole number"),
+        (True, 3, TypeError, "d must be a whole number"),
+        (2, 3.5, TypeError, "shape must be a whole number"),
+        (2, (3, -1), ValueError, "shape is -1; it must be at least 0"),
+    ],
+)
+def test_dot_products_of_no_shape_are_refused(d, shape, error, message):
+    with pytest.raises(error, match=message):
+        ops.sample_dot_products(np.random.default_rng(0), d, shape)
+
+
 def ones(*shape):
     return np.ones(shape)
 
@@ -165,6 +222,11 @@ REFUSED = {
     "one axis": ((ones(3), ones(2, 3), ones(2, 3)), ValueError, r"q has shape \(3,\)"),
     "key without axis": ((ones(2, 3), ones(3), ones(2, 3)), ValueError, "k has shape"),
     "widths": ((ones(2, 3), ones(5, 4), ones(5, 3)), ValueError, "width d"),
+    "no keys": (
+        (ones(2, 3), ones(0, 3), ones(0, 3)),
+        ValueError,
+        r"k has shape \(0, 3\); its axis S must not be empty",
+    ),
     "no width": ((ones(2, 0), ones(5, 0), ones(5, 3)), ValueError, "at least 1"),
     "batches": ((ones(2, 2, 3), ones(3, 5, 3), ones(5, 1)), ValueError, "leading axes"),
     "dtypes": ((ones(2, 3).astype("f4"), ones(5, 3), ones(5, 3)), TypeError, "float32"),
@@ -218,9 +280,5 @@ def test_other_wrong_arguments_are_refused():
         ops.softmax(ones(2, 0))
     with pytest.raises(TypeError, match="x must be a NumPy array"):
         ops.softmax([1.0])
-    with pytest.raises(ValueError, match="smallest is -1"):
-        ops.entropy(np.array([-1.0, 2.0]))
-    with pytest.raises(ValueError, match="d is 0"):
-        ops.sample_dot_products(np.random.default_rng(0), 0, 3)
     with pytest.raises(ValueError, match="at least 1 axes"):
         ops.softmax_jacobian(np.array(1.0))
