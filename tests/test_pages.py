@@ -25,6 +25,28 @@ def test_page_is_quiet_and_fits_every_width(site_url, visit, address, theme):
     seen.assert_clean()
 
 
+@pytest.mark.parametrize("address", pages())
+def test_images_keep_their_proportions(site_url, visit, address):
+    page = visit(f"{site_url}/{address}").page
+    page.set_viewport_size({"width": 320, "height": 900})
+    stretched = page.evaluate(
+        """async () => {
+          const found = [];
+          for (const image of document.querySelectorAll("article img")) {
+            image.loading = "eager";
+            await image.decode();
+            const { width, height } = image.getBoundingClientRect();
+            if (!width) continue;  // shown in the other theme
+            const shown = width / height;
+            const natural = image.naturalWidth / image.naturalHeight;
+            if (Math.abs(shown / natural - 1) > 0.03) found.push(image.src.slice(-60));
+          }
+          return found;
+        }"""
+    )
+    assert stretched == []
+
+
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("address", pages())
 def test_axe_finds_no_violation(site_url, visit, address, theme):
