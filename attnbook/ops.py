@@ -36,6 +36,7 @@ __all__ = [
     "softmax",
     "softmax_jacobian",
     "split_heads",
+    "tiled_attention",
 ]
 
 
@@ -91,6 +92,21 @@ def _check_broadcast(one: tuple, one_name: str, two: tuple, two_name: str) -> tu
             f"the leading axes of {one_name}, {one}, and of {two_name}, {two}, do not "
             f"go together: each pair must be equal, or one of them 1"
         ) from None
+
+
+def _check_values(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> None:
+    """Refuse values that do not go with queries and keys that do."""
+    _check_float(v=v)
+    _check_last_axes(2, "(..., S, d_v)", v=v)
+    if v.shape[-2] != k.shape[-2]:
+        raise ValueError(
+            f"v has shape {v.shape} and k has shape {k.shape}; each key needs one "
+            f"value, so their next-to-last axis S must be the same"
+        )
+    if v.dtype != q.dtype:
+        raise TypeError(f"v has dtype {v.dtype}; it must be that of q, {q.dtype}")
+    leading = np.broadcast_shapes(q.shape[:-2], k.shape[:-2])
+    _check_broadcast(leading, "q and k", v.shape[:-2], "v")
 
 
 def _check_allow(allow: np.ndarray, scores_shape: tuple[int, ...]) -> None:
@@ -213,17 +229,8 @@ def scaled_dot_product_attention(
     Vaswani et al. 2017 (arXiv 1706.03762), equation 1. Derived in the chapter
     on Q, K and V.
     """
-    _check_float(v=v)
-    _check_last_axes(2, "(..., S, d_v)", v=v)
     weights = attention_weights(q, k, allow, scale)
-    if v.shape[-2] != weights.shape[-1]:
-        raise ValueError(
-            f"v has shape {v.shape} and k has shape {k.shape}; each key needs one "
-            f"value, so their next-to-last axis S must be the same"
-        )
-    if v.dtype != q.dtype:
-        raise TypeError(f"v has dtype {v.dtype}; it must be that of q, {q.dtype}")
-    _check_broadcast(weights.shape[:-2], "q and k", v.shape[:-2], "v")
+    _check_values(q, k, v)
     return weights @ v
 
 
@@ -886,3 +893,67 @@ def pre_norm_block(
         )
     _check_same_dtype("x", x, **{"what sublayer returns": increment})
     return x + increment
+
+
+def tiled_attention(
+    q: Float[np.ndarray, "*Bq T d"],
+    k: Float[np.ndarray, "*Bk S d"],
+    v: Float[np.ndarray, "*Bv S d_v"],
+    allow: Bool[np.ndarray, "*mask"] | None = None,
+    scale: float | None = None,
+    tile: int = 128,
+) -> Float[np.ndarray, "*B T d_v"]:
+    """Compute ``scaled_dot_product_attention`` without ever holding all weights.
+
+    Queries and keys are taken ``tile`` at a time. For each query a running
+    maximum m, sum l and mixture o of what has been seen so far are kept; when a
+    tile raises the maximum to m', the old sum and mixture shrink by ``exp(m − m')``
+    before the tile's own are added.
+
+    Args:
+        q, k, v, allow, scale: as ``scaled_dot_product_attention``.
+        tile: how many queries and how many keys at a time, at least 1.
+
+    Returns:
+        One mixed value for each query, (..., T, d_v), the same up to rounding.
+
+    Raises:
+        TypeError, ValueError: as ``scaled_dot_product_attention``; ``tile`` is not
+            a whole number of at least 1.
+
+    Milakov and Gimelshein 2018 (arXiv 1805.02867), algorithm 3; Dao et al. 2022
+    (arXiv 2205.14135), algorithm 1. Derived in the chapter on cost.
+    """
+    _check_queries_and_keys(q, k)
+    _check_values(q, k, v)
+    _check_whole(1, tile=tile)
+    (T, d), S = q.shape[-2:], k.shape[-2]
+    leading = np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    if allow is not None:
+        shape = np.broadcast_shapes(q.shape[:-2], k.shape[:-2])
+        _check_allow(allow, (*shape, T, S))
+        allow = np.broadcast_to(allow, (*shape, T, S))
+    scale = d**-0.5 if scale is None else float(scale)
+    zero = q.dtype.type(0)
+    out = np.empty((*leading, T, v.shape[-1]), q.dtype)
+    for t in range(0, T, tile):
+        rows = slice(t, t + tile)
+        highest = np.full((*leading, len(range(T)[rows]), 1), -np.inf, q.dtype)
+        total = np.zeros_like(highest)
+        mixture = np.zeros((*highest.shape[:-1], v.shape[-1]), q.dtype)
+        for s in range(0, S, tile):
+            columns = slice(s, s + tile)
+            scores = (q[..., rows, :] @ k[..., columns, :].swapaxes(-1, -2)) * scale
+            if allow is not None:
+                seen = allow[..., rows, columns]
+                scores = np.where(seen, scores, scores.dtype.type(-np.inf))
+            raised = np.maximum(highest, scores.max(axis=-1, keepdims=True))
+            # Until something may be looked at, −∞ − −∞ would be NaN.
+            level = np.where(np.isneginf(raised), zero, raised)
+            with np.errstate(over="ignore"):
+                shrink, exps = np.exp(highest - level), np.exp(scores - level)
+            total = total * shrink + exps.sum(axis=-1, keepdims=True)
+            mixture = mixture * shrink + exps @ v[..., columns, :]
+            highest = raised
+        out[..., rows, :] = mixture / np.where(total == 0, zero + 1, total)
+    return out
