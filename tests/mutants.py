@@ -22,7 +22,9 @@ _COMPARISONS = {
     ast.Eq: (ast.NotEq, ast.GtE, ast.LtE),
     ast.NotEq: (ast.Eq,),
     ast.Lt: (ast.LtE, ast.GtE),
+    ast.LtE: (ast.Lt, ast.GtE),
     ast.Gt: (ast.GtE, ast.LtE),
+    ast.GtE: (ast.Gt, ast.LtE),
 }
 _NAMES = {
     "max": ("min", "mean", "sum"),

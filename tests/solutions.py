@@ -34,6 +34,64 @@ def softmax_jacobian(weights):
     return diagonal - weights[..., :, None] * weights[..., None, :]
 
 
+def causal_mask(T, S=None):
+    if S is None:
+        S = T
+    query = np.arange(T)[:, None] + (S - T)
+    key = np.arange(S)
+    return key <= query
+
+
+def attend_with_past(q, k, v, past_k, past_v):
+    all_k = np.concatenate([past_k, k], axis=-2)
+    all_v = np.concatenate([past_v, v], axis=-2)
+    allow = causal_mask(q.shape[-2], all_k.shape[-2])
+    scores = q @ all_k.swapaxes(-1, -2) * q.shape[-1] ** -0.5
+    return softmax(np.where(allow, scores, -np.inf)) @ all_v
+
+
+def repeat_kv(x, n):
+    groups, keys, d = x.shape[-3:]
+    out = np.zeros((*x.shape[:-3], groups * n, keys, d), x.dtype)
+    for h in range(groups * n):
+        out[..., h, :, :] = x[..., h // n, :, :]
+    return out
+
+
+def multi_head_attention(x, w_q, w_k, w_v, w_o, heads, kv_heads=None, allow=None):
+    if kv_heads is None:
+        kv_heads = heads
+    group = heads // kv_heads
+    d = w_q.shape[-1] // heads
+    cut, cut_kv = (*x.shape[:-1], heads, d), (*x.shape[:-1], kv_heads, d)
+    q = (x @ w_q).reshape(cut).swapaxes(-2, -3)
+    k = (x @ w_k).reshape(cut_kv).swapaxes(-2, -3)
+    v = (x @ w_v).reshape(cut_kv).swapaxes(-2, -3)
+    k, v = np.repeat(k, group, axis=-3), np.repeat(v, group, axis=-3)
+    mixed = scaled_dot_product_attention(q, k, v, allow)
+    merged = (*x.shape[:-1], heads * d)
+    return mixed.swapaxes(-2, -3).reshape(merged) @ w_o
+
+
+def kv_cache_bytes(tokens, layers, kv_heads, head_width, bytes_per_number=2):
+    return 2 * layers * kv_heads * tokens * head_width * bytes_per_number
+
+
+def layer_norm(x, gain, bias, eps=1e-5):
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = np.mean(centred * centred, axis=-1, keepdims=True)
+    return centred / np.sqrt(variance + eps) * gain + bias
+
+
+def rms_norm(x, gain, eps=1e-5):
+    mean_square = np.mean(x * x, axis=-1, keepdims=True)
+    return x / np.sqrt(mean_square + eps) * gain
+
+
+def pre_norm_block(x, sublayer, norm):
+    return x + sublayer(norm(x))
+
+
 SOLUTIONS = {
     function.__name__: function
     for function in (
@@ -41,6 +99,14 @@ SOLUTIONS = {
         attention_weights,
         scaled_dot_product_attention,
         softmax_jacobian,
+        repeat_kv,
+        multi_head_attention,
+        kv_cache_bytes,
+        causal_mask,
+        attend_with_past,
+        layer_norm,
+        rms_norm,
+        pre_norm_block,
     )
 }
 
@@ -93,9 +159,101 @@ def _probe_jacobian(rng):
     return {"weights": softmax(_scores(rng, shape))}
 
 
+def _probe_mask(rng):
+    T, S = (int(n) for n in rng.integers(1, 7, size=2))
+    return {"T": T} if rng.random() < 0.3 else {"T": T, "S": S}
+
+
+def _probe_past(rng):
+    arguments = _probe_attention(rng)
+    q, v = arguments["q"], arguments["v"]
+    batch, T = q.shape[:-2], q.shape[-2]
+    P = rng.integers(0, 5)
+    past_k, k = (
+        rng.normal(size=(*batch, n, q.shape[-1])).astype(q.dtype) for n in (P, T)
+    )
+    past_v, v = (
+        rng.normal(size=(*batch, n, v.shape[-1])).astype(q.dtype) for n in (P, T)
+    )
+    return {"q": q, "k": k, "v": v, "past_k": past_k, "past_v": past_v}
+
+
+def _probe_repeat_kv(rng):
+    shape = tuple(rng.integers(1, 4, size=rng.integers(3, 6)))
+    x = rng.normal(size=shape).astype(rng.choice(["f4", "f8"]))
+    return {"x": x, "n": int(rng.integers(1, 4))}
+
+
+def _probe_multi_head_attention(rng):
+    dtype = rng.choice(["f4", "f8"])
+    T, D, G, group, d = rng.integers(1, 4, size=5)
+    batch = tuple(rng.integers(1, 4, size=rng.integers(0, 3)))
+    if rng.random() < 0.4:
+        group = 1
+    H = G * group
+    shapes = {
+        "x": (*batch, T, D),
+        "w_q": (D, H * d),
+        "w_k": (D, G * d),
+        "w_v": (D, G * d),
+        "w_o": (H * d, D),
+    }
+    arguments = {n: rng.normal(size=s).astype(dtype) for n, s in shapes.items()}
+    arguments["heads"] = int(H)
+    if group > 1 or rng.random() < 0.5:
+        arguments["kv_heads"] = int(G)
+    if rng.random() < 0.6:
+        shapes = [(T, T), (H, T, T), (*batch, H, T, T)]
+        shape = shapes[rng.integers(len(shapes))]
+        arguments["allow"] = rng.random(shape) < rng.choice([0.3, 0.8])
+    return arguments
+
+
+def _probe_kv_cache_bytes(rng):
+    names = ("tokens", "layers", "kv_heads", "head_width")
+    arguments = {name: int(rng.integers(1, 30)) for name in names}
+    if rng.random() < 0.6:
+        arguments["bytes_per_number"] = int(rng.choice([1, 2, 4]))
+    return arguments
+
+
+def _probe_norm(rng):
+    shape = tuple(rng.integers(1, 5, size=rng.integers(1, 4)))
+    size = rng.choice([1e-3, 1.0, 1e3])
+    numbers = (size * rng.normal(size=shape) + 1, *rng.normal(size=(2, shape[-1])))
+    x, gain, bias = (
+        a.astype(dtype) for dtype in [rng.choice(["f4", "f8"])] for a in numbers
+    )
+    eps = float(rng.choice([1e-5, 0.3]))
+    return {"x": x, "gain": gain, "bias": bias, "eps": eps}
+
+
+def _probe_rms_norm(rng):
+    arguments = _probe_norm(rng)
+    del arguments["bias"]
+    return arguments
+
+
+def _probe_block(rng):
+    shape = tuple(rng.integers(1, 5, size=rng.integers(2, 4)))
+    return {
+        "x": rng.normal(size=shape).astype(rng.choice(["f4", "f8"])),
+        "sublayer": [np.tanh, np.square, np.zeros_like][rng.integers(3)],
+        "norm": [np.exp, np.negative, lambda x: x[..., ::-1]][rng.integers(3)],
+    }
+
+
 PROBES = {
     "softmax": _probe_softmax,
     "attention_weights": _probe_weights,
     "scaled_dot_product_attention": _probe_attention,
     "softmax_jacobian": _probe_jacobian,
+    "repeat_kv": _probe_repeat_kv,
+    "multi_head_attention": _probe_multi_head_attention,
+    "kv_cache_bytes": _probe_kv_cache_bytes,
+    "causal_mask": _probe_mask,
+    "attend_with_past": _probe_past,
+    "layer_norm": _probe_norm,
+    "rms_norm": _probe_rms_norm,
+    "pre_norm_block": _probe_block,
 }

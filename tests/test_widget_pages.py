@@ -697,5 +697,6 @@ def test_numbers_move_between_steps_unless_the_reader_wants_stillness(
 
 
 def test_the_page_tests_every_widget_there_is():
-    # The widget on depth has its own page, in test_depth_widget.
-    assert WIDGETS.keys() == {"three_steps", "scaling", "depth"}
+    # Those on depth and on heads have pages of their own, in test_depth_widget
+    # and test_widget_heads.
+    assert WIDGETS.keys() == {"three_steps", "scaling", "depth", "heads"}

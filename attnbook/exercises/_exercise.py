@@ -5,7 +5,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -188,6 +188,9 @@ class Implement(Exercise):
         args, kwargs = self._call_with(arguments)
         with np.errstate(all="ignore"):
             expected = self.reference(*args, **kwargs)
+        if isinstance(expected, int):
+            expected = np.asarray(expected)
+            done = replace(done, result=_no_axes(done.result))
         return _Outcome(arguments, done, expected, tuple(changed))
 
     def _named(self, outcomes: "Sequence[_Outcome]") -> Verdict | None:
@@ -239,6 +242,8 @@ class Implement(Exercise):
             what = say("type", type=type(result).__name__)
             if result is None:
                 what = say("none")
+            elif expected.ndim == 0:
+                what = say("whole_number", type=type(result).__name__)
         elif failed.problem == "shape":
             what = say(
                 "shape",
@@ -246,6 +251,8 @@ class Implement(Exercise):
                 axes=self.returns,
                 expected=expected.shape,
             )
+        elif failed.problem == "dtype" and expected.ndim == 0:
+            what = say("whole_number", type=result.dtype)
         elif failed.problem == "dtype":
             what = say("dtype", received=result.dtype, expected=expected.dtype)
         elif failed.problem == "changed":
@@ -320,7 +327,7 @@ class _Outcome:
             return "type"
         if result.shape != self.expected.shape:
             return "shape"
-        if not np.issubdtype(result.dtype, np.floating):
+        if result.dtype.kind != self.expected.dtype.kind:
             return "dtype"
         if not _close(result, self.expected).all():
             return "value"
@@ -337,12 +344,22 @@ class _Outcome:
 
 def same(one: object, two: object, *, dtypes: bool = True) -> bool:
     """Tell whether two results are the same array, but for rounding."""
+    one, two = _no_axes(one), _no_axes(two)
     if not (isinstance(one, np.ndarray) and isinstance(two, np.ndarray)):
         return False
     if one.shape != two.shape or (dtypes and one.dtype != two.dtype):
         return False
-    floats = all(np.issubdtype(a.dtype, np.floating) for a in (one, two))
-    return floats and bool(_close(one, two).all())
+    # Floating point like floating point, truth values like truth values.
+    alike = one.dtype.kind == two.dtype.kind and one.dtype.kind in "fbiu"
+    return alike and bool(_close(one, two).all())
+
+
+def _no_axes(result: object) -> object:
+    """Give a plain number as an array without axes, anything else as it is."""
+    if isinstance(result, bool) or not isinstance(result, int | float | np.integer):
+        return result
+    whole = int(result) == result if math.isfinite(result) else False
+    return np.asarray(int(result) if whole else float(result))
 
 
 def _close(one: np.ndarray, two: np.ndarray) -> np.ndarray:
@@ -377,7 +394,7 @@ def _plain(signature: inspect.Signature) -> str:
 
 
 def _number(value: Any) -> str:
-    return f"{float(value):.4g}"
+    return str(value) if isinstance(value, np.bool_) else f"{float(value):.4g}"
 
 
 def _text(value: Any) -> str:

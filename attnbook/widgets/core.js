@@ -178,7 +178,9 @@ export function choice({ legend, options, onChoose, signal, look = "attn-bar" })
 
 /** A slider with its label and value. */
 export function slider({ label, min, max, step, onInput, signal }) {
-  const input = html("input", { type: "range", min, max, step });
+  // A label belongs to the first thing in it that can have one: here, the output.
+  const name = label.replace(/\s*=$/, "");
+  const input = html("input", { type: "range", min, max, step, "aria-label": name });
   const output = html("output", {});
   const node = html(
     "label",
