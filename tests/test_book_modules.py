@@ -1,6 +1,7 @@
 """The parts that the pages are built with, each by itself."""
 
 import base64
+import hashlib
 import re
 
 import book_download
@@ -145,15 +146,48 @@ def test_scripts_from_files_need_no_hash():
     assert book_policy.script_hashes('<script src="a.js"></script>') == []
 
 
-@pytest.mark.parametrize("tag", ['<a onclick="x()">', "<img alt='' onerror='x()'>"])
+@pytest.mark.parametrize(
+    "tag",
+    [
+        '<a onclick="x()">',
+        "<img alt='' onerror='x()'>",
+        "<a onclick=go()>",
+        "<a\nONCLICK = go()>",
+        '<a title=">" onclick=go()>',
+        "<img/onerror=go()/>",
+        "<input autofocus onfocus=go() value=1>",
+    ],
+)
 def test_an_inline_handler_is_refused(tag):
     with pytest.raises(ExtensionError, match="inline event handler"):
         book_policy.protect(PAGE.format("", tag), "page")
 
 
 def test_code_that_speaks_of_handlers_is_not_one():
-    shown = "<pre>&lt;a onclick=&quot;x()&quot;&gt;</pre>"
-    assert shown in book_policy.protect(PAGE.format("", shown), "page")
+    for shown in (
+        "<pre>&lt;a onclick=&quot;x()&quot;&gt;</pre>",
+        '<script>a.innerHTML = "<a onclick=x()>"</script>',
+        '<p title="<a onclick=x()>" data-on="1">on = 1</p>',
+        "<!-- <a onclick=x()> -->",
+    ):
+        assert shown in book_policy.protect(PAGE.format("", shown), "page")
+
+
+def test_the_policy_is_this_and_its_hashes_are_sorted():
+    scripts = [f"<script>a({n})</script>" for n in range(4)]
+    hashes = sorted(
+        "'sha256-"
+        + base64.b64encode(hashlib.sha256(f"a({n})".encode()).digest()).decode()
+        + "'"
+        for n in range(4)
+    )
+    for order in (scripts, scripts[::-1], scripts * 2):
+        assert book_policy.policy("".join(order)) == (
+            f"default-src 'none'; script-src 'self' {' '.join(hashes)}; "
+            "style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+            "font-src 'self'; connect-src 'self'; form-action 'self'; "
+            "base-uri 'none'"
+        )
 
 
 # --- style sheets and fonts ---------------------------------------------------------

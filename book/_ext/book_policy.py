@@ -8,13 +8,33 @@ event handlers cannot be allowed this way, so a page that has one fails.
 import base64
 import hashlib
 import re
+from html.parser import HTMLParser
 from pathlib import Path
 
 from sphinx.errors import ExtensionError
 
 _SCRIPT = re.compile(r"<script(?P<attributes>[^>]*)>(?P<code>.*?)</script>", re.S)
-_HANDLER = re.compile(r"<[a-z][^<>]*\son[a-z]+\s*=\s*[\"']", re.I)
 _CHARSET = re.compile(r'<meta charset="[^"]*"\s*/?>', re.I)
+
+
+class _Handlers(HTMLParser):
+    """Collects the tags that carry an inline event handler, however it is quoted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if any(name.startswith("on") for name, _ in attrs):
+            self.found.append(self.get_starttag_text() or tag)
+
+
+def inline_handlers(html: str) -> list[str]:
+    """Return the tags of a page that have an inline event handler."""
+    parser = _Handlers()
+    parser.feed(html)
+    parser.close()
+    return parser.found
 
 
 def script_hashes(html: str) -> list[str]:
@@ -51,9 +71,9 @@ def protect(html: str, name: str) -> str:
     Raises ``ExtensionError`` if the page has an inline event handler, or no
     ``<meta charset>`` after which the policy could stand.
     """
-    handler = _HANDLER.search(_SCRIPT.sub("", html))
-    if handler:
-        raise ExtensionError(f"{name}: inline event handler: {handler[0]}")
+    handlers = inline_handlers(html)
+    if handlers:
+        raise ExtensionError(f"{name}: inline event handler: {handlers[0]}")
     charset = _CHARSET.search(html)
     if not charset:
         raise ExtensionError(f"{name}: no <meta charset>")
