@@ -10,7 +10,7 @@ from widget_support import served, write_page
 
 from attnbook import ops
 from attnbook.palette import DARK, LIGHT
-from attnbook.widgets import WIDGETS, AttentionInThreeSteps, ScalingAndSaturation
+from attnbook.widgets import AttentionInThreeSteps, ScalingAndSaturation
 from attnbook.widgets import scaling as scaling_module
 from attnbook.widgets.three_steps import _number, _vector
 
@@ -694,9 +694,3 @@ def test_numbers_move_between_steps_unless_the_reader_wants_stillness(
         assert root.evaluate(moving) == (flows if motion == "no-preference" else [])
     if motion == "reduce":
         assert root.evaluate("r => r.getAnimations({ subtree: true }).length") == 0
-
-
-def test_the_page_tests_every_widget_there_is():
-    # Those on depth and on heads have pages of their own, in test_depth_widget
-    # and test_widget_heads.
-    assert WIDGETS.keys() == {"three_steps", "scaling", "depth", "heads"}
