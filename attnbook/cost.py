@@ -15,8 +15,10 @@ __all__ = [
     "Config",
     "attention_exponentials",
     "attention_flops",
+    "feed_forward_flops",
     "kv_cache_bytes",
     "projection_flops",
+    "weights_bytes",
 ]
 
 
@@ -107,7 +109,52 @@ def projection_flops(
     return 2 * tokens * width * 2 * (heads + kv_heads) * head_width
 
 
+def feed_forward_flops(
+    tokens: int, width: int, ffn_width: int, ffn_matrices: int = 2
+) -> int:
+    """Count the feed-forward part of a layer: ``2 · T · D · ffn_width · matrices``.
+
+    Args:
+        tokens: T.
+        width: model width, D.
+        ffn_width: numbers between its matrices.
+        ffn_matrices: 3 where the part is gated, 2 where it is not.
+
+    Returns:
+        FLOPs, 2 for each multiply–add, in one layer.
+
+    Raises:
+        TypeError, ValueError: an argument is not a whole number from 0.
+
+    Counted in the chapter on cost.
+    """
+    _check(tokens=tokens, width=width, ffn_width=ffn_width, ffn_matrices=ffn_matrices)
+    return 2 * tokens * width * ffn_width * ffn_matrices
+
+
 # --- memory -----------------------------------------------------------------
+
+
+def weights_bytes(
+    queries: int, keys: int, heads: int, bytes_per_number: int = 2
+) -> int:
+    """Count the bytes of all attention weights of a layer: ``H · T · S · bytes``.
+
+    Args:
+        queries, keys: T and S.
+        heads: query heads, H.
+        bytes_per_number: 2 for float16 and bfloat16, 4 for float32.
+
+    Returns:
+        Bytes, for one sequence and one layer.
+
+    Raises:
+        TypeError, ValueError: an argument is not a whole number from 0.
+
+    Counted in the chapter on cost.
+    """
+    _check(queries=queries, keys=keys, heads=heads, bytes_per_number=bytes_per_number)
+    return heads * queries * keys * bytes_per_number
 
 
 def kv_cache_bytes(
@@ -191,6 +238,21 @@ class Config:
         return self.layers * projection_flops(
             tokens, self.width, self.heads, self.kv_heads, self.head_width
         )
+
+    def feed_forward_flops(self, tokens: int) -> int:
+        """``feed_forward_flops`` of all layers."""
+        return self.layers * feed_forward_flops(
+            tokens, self.width, self.ffn_width, self.ffn_matrices
+        )
+
+    def level_keys(self) -> int:
+        """How many keys a token must look at before attention costs more than the rest.
+
+        The rest is the projections and the feed-forward part, which cost the same
+        for each token however long the text is.
+        """
+        rest = self.projection_flops(1) + self.feed_forward_flops(1)
+        return rest // self.attention_flops(1, 1) + 1
 
     def kv_cache_bytes(self, tokens: int, bytes_per_number: int = 2) -> int:
         """``kv_cache_bytes`` of this model."""

@@ -8,11 +8,12 @@ Each experiment writes attnbook/data/<name>.json. The text calls such numbers
 
 import json
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 
-from attnbook import train
+from attnbook import ops, train
 
 DATA = Path(__file__).parents[1] / "attnbook" / "data"
 
@@ -49,7 +50,31 @@ def pronoun_run(seed: int, looks: int) -> dict:
     return {"looks": looks, "seed": seed, "right": right, "attention": attention}
 
 
-EXPERIMENTS = {"pronoun_looks": pronoun_looks}
+def attention_times() -> dict:
+    """Seconds for one head of width 64, direct and in tiles, at growing lengths."""
+    rng = np.random.default_rng(0)
+    functions = {
+        "direct": ops.scaled_dot_product_attention,
+        "tiled": ops.tiled_attention,
+    }
+    runs = []
+    with train.one_thread():
+        for n in (256, 512, 1024, 2048, 4096, 8192):
+            q, k, v = (rng.standard_normal((n, 64), np.float32) for _ in range(3))
+            seconds = {}
+            for name, function in functions.items():
+                times = []
+                for _ in range(5):
+                    start = time.perf_counter()
+                    function(q, k, v)
+                    times.append(time.perf_counter() - start)
+                seconds[name] = round(float(np.median(times)), 5)
+            runs.append({"n": n, "seconds": seconds})
+            print(f"  {n} tokens: {seconds}")
+    return {"width": 64, "threads": 1, "dtype": "float32", "runs": runs}
+
+
+EXPERIMENTS = {"attention_times": attention_times, "pronoun_looks": pronoun_looks}
 
 
 def main() -> None:
