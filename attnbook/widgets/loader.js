@@ -110,6 +110,11 @@ export async function hydrate(host) {
     follow(host, model, definition);
     host.append(element);
     const cleanup = await definition.render({ model, el: element, signal: stop.signal });
+    if (stop.signal.aborted) {
+      await cleanup?.(); // Disposed while it was rendered.
+      element.remove();
+      return;
+    }
     Object.assign(entry, {
       model,
       definition,
