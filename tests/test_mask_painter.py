@@ -426,7 +426,8 @@ def test_nothing_overflows_at_any_width(open_page, width):
                     const box = root.getBoundingClientRect();
                     const parts = "table, td, th, p, label, button, span";
                     return [...root.querySelectorAll(parts)]
-                        .filter((n) => n.checkVisibility() && !n.closest(".attn-spoken"))
+                        .filter((n) => n.checkVisibility())
+                        .filter((n) => !n.closest(".attn-spoken"))
                         .filter((n) => {
                             const { left, right } = n.getBoundingClientRect();
                             return right > box.right + 0.5 || left < box.left - 0.5;
