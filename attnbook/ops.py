@@ -29,6 +29,7 @@ __all__ = [
     "padding_mask",
     "pre_norm_block",
     "rms_norm",
+    "rope",
     "sample_dot_products",
     "scaled_dot_product_attention",
     "silu",
@@ -957,3 +958,60 @@ def tiled_attention(
             highest = raised
         out[..., rows, :] = mixture / np.where(total == 0, zero + 1, total)
     return out
+
+
+def rope(
+    x: Float[np.ndarray, "*B T d"],
+    positions: np.ndarray | None = None,
+    base: float = 10_000.0,
+) -> Float[np.ndarray, "*B T d"]:
+    """Turn each vector by angles that grow with its position.
+
+    The numbers are taken in pairs of neighbours, (0, 1), (2, 3) and so on, and
+    pair i at position p is turned by the angle ``p · base^(−2i/d)``. The dot
+    product of two vectors turned so depends on their positions only through the
+    difference.
+
+    Args:
+        x: queries or keys, (..., T, d), float, d even.
+        positions: where each stands, (T,), whole numbers; None: 0, 1, … T − 1.
+        base: sets the slowest angle; larger for longer texts.
+
+    Returns:
+        The turned vectors, of the shape and dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not a floating-point NumPy array, or ``positions`` are
+            not whole numbers.
+        ValueError: d is odd or 0, ``positions`` do not match, or ``base`` is not
+            above 0.
+
+    Su et al. 2021 (arXiv 2104.09864), equation 34. Derived in the chapter on
+    limits.
+    """
+    _check_float(x=x)
+    _check_last_axes(2, "(..., T, d)", x=x)
+    T, d = x.shape[-2:]
+    if d % 2 or d == 0:
+        raise ValueError(f"x has shape {x.shape}; its width d must be even, for pairs")
+    if not base > 0:
+        raise ValueError(f"base is {base}; it must be above 0")
+    positions = np.arange(T) if positions is None else np.asarray(positions)
+    if not np.issubdtype(positions.dtype, np.integer):
+        raise TypeError(
+            f"positions must be whole numbers, but their dtype is {positions.dtype}"
+        )
+    if positions.shape != (T,):
+        raise ValueError(
+            f"positions has shape {positions.shape}; x has shape {x.shape}, so one "
+            f"position for each of its T = {T} rows is needed, ({T},)"
+        )
+    # Angles in double precision: far out, single precision would blur them.
+    speeds = float(base) ** (-np.arange(0, d, 2) / d)  # (d/2,)
+    angles = positions[:, None] * speeds  # (T, d/2)
+    cos, sin = np.cos(angles).astype(x.dtype), np.sin(angles).astype(x.dtype)
+    first, second = x[..., 0::2], x[..., 1::2]  # (..., T, d/2)
+    turned = np.empty_like(x)
+    turned[..., 0::2] = first * cos - second * sin
+    turned[..., 1::2] = first * sin + second * cos
+    return turned
