@@ -643,6 +643,34 @@ def test_colours_follow_the_theme_and_paper_is_light(open_page, theme):
     assert not root.get_by_role("button", name="Reset").is_visible()
 
 
+def test_a_page_that_styles_lists_and_captions_leaves_the_widgets_theirs(open_page):
+    page = open_page()
+    root = alive(page, SCALING)
+    page.evaluate(
+        """() => { // As the book's theme does, before the widgets' own sheet.
+            const sheet = document.styleSheets[0];
+            for (const rule of [
+                "dl[class]:not(.option-list, .simple) { margin-bottom: 3rem }",
+                "dl[class]:not(.option-list, .simple) dd { margin-left: 2rem }",
+                "figure figcaption { font-family: serif; text-align: center }",
+            ]) sheet.insertRule(rule, sheet.cssRules.length);
+        }"""
+    )
+    lefts = root.locator(".attn-facts div").first.evaluate(
+        "d => [...d.children].map((part) => part.getBoundingClientRect().left)"
+    )
+    assert lefts[0] == lefts[1]
+    styles = root.evaluate(
+        """(root) => {
+            const style = (name) => getComputedStyle(root.querySelector(name));
+            const caption = style(".attn-panel figcaption");
+            return [style(".attn-facts").marginBottom, caption.textAlign,
+                caption.fontFamily === getComputedStyle(root).fontFamily];
+        }"""
+    )
+    assert styles == ["0px", "left", True]
+
+
 @pytest.mark.parametrize("width", [320, 360, 640, 1600])
 def test_nothing_overflows_at_any_width(open_page, width):
     # Still, so that marks are measured where they come to rest.

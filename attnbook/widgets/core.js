@@ -136,6 +136,43 @@ export function svg(tag, attributes = {}, ...children) {
   );
 }
 
+/**
+ * A table. A head is a string or a list of nodes and strings; a row is the content of
+ * its head, then its cells, and the foot is cells, all of them elements.
+ */
+export function table(heads, rows, foot) {
+  const line = (...cells) => html("tr", {}, ...cells);
+  const head = (content) => html("th", { scope: "col" }, ...[content].flat());
+  return html(
+    "table",
+    {},
+    html("thead", {}, line(...heads.map(head))),
+    html(
+      "tbody",
+      {},
+      ...rows.map(([name, ...cells]) => line(html("th", { scope: "row" }, name), ...cells)),
+    ),
+    ...(foot ? [html("tfoot", {}, line(...foot))] : []),
+  );
+}
+
+/** A list of named facts; mine gives the name of each in words. */
+export function drawFacts(mine, names) {
+  const values = Object.fromEntries(
+    names.map((name) => [name, html("dd", { "data-fact": name })]),
+  );
+  return {
+    node: html(
+      "dl",
+      { class: "attn-facts" },
+      ...names.map((name) => html("div", {}, html("dt", {}, mine(name)), values[name])),
+    ),
+    show(texts) {
+      for (const [name, text] of Object.entries(texts)) values[name].textContent = text;
+    },
+  };
+}
+
 /** A button. */
 export function button(label, onClick, signal, attributes = {}) {
   const node = html(

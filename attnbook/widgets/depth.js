@@ -268,7 +268,7 @@ function build({ model, root, signal }) {
     signal,
   );
   const chart = drawChart();
-  const facts = drawFacts(["signal", "gradient", "likeness"]);
+  const facts = drawFacts(mine, ["signal", "gradient", "likeness"]);
   root.append(
     html(
       "div",
@@ -325,22 +325,6 @@ function build({ model, root, signal }) {
       const fates = [fate(last / sizes.signal[0]), fate(first)];
       const both = fates[0] === fates[1] ? fates[0] : "mixed";
       return mine(both, { layers: N, signal: sizeText(last), gradient: sizeText(first) });
-    },
-  };
-}
-
-function drawFacts(names) {
-  const values = Object.fromEntries(
-    names.map((name) => [name, html("dd", { "data-fact": name })]),
-  );
-  return {
-    node: html(
-      "dl",
-      { class: "attn-facts" },
-      ...names.map((name) => html("div", {}, html("dt", {}, mine(name)), values[name])),
-    ),
-    show(texts) {
-      for (const [name, text] of Object.entries(texts)) values[name].textContent = text;
     },
   };
 }

@@ -105,7 +105,7 @@ function build({ model, root, signal }) {
   );
   const bars = drawBars();
   const spread = drawSpread();
-  const facts = drawFacts(["largest", "entropy", "measured", "theory"]);
+  const facts = drawFacts(mine, ["largest", "entropy", "measured", "theory"]);
   root.append(
     html(
       "div",
@@ -180,22 +180,6 @@ function build({ model, root, signal }) {
     clear() {
       clearTimeout(timer);
       cancelAnimationFrame(frame);
-    },
-  };
-}
-
-function drawFacts(names) {
-  const values = Object.fromEntries(
-    names.map((name) => [name, html("dd", { "data-fact": name })]),
-  );
-  return {
-    node: html(
-      "dl",
-      { class: "attn-facts" },
-      ...names.map((name) => html("div", {}, html("dt", {}, mine(name)), values[name])),
-    ),
-    show(texts) {
-      for (const [name, text] of Object.entries(texts)) values[name].textContent = text;
     },
   };
 }

@@ -180,32 +180,10 @@ const hued = (hue, text) => html("span", { class: hue }, text);
 const cell = (content, flow) =>
   html("td", {}, flow ? html("span", { "data-flow": flow }, content) : content);
 
-function sheetOf(lead, heads, rows, foot) {
-  return [
-    html("p", { class: "attn-lead" }, ...lead),
-    html(
-      "table",
-      {},
-      html(
-        "thead",
-        {},
-        html(
-          "tr",
-          {},
-          ...heads.map((head) => html("th", { scope: "col" }, ...[head].flat())),
-        ),
-      ),
-      html(
-        "tbody",
-        {},
-        ...rows.map(([word, ...cells]) =>
-          html("tr", {}, html("th", { scope: "row" }, word), ...cells),
-        ),
-      ),
-      ...(foot ? [html("tfoot", {}, html("tr", {}, ...foot))] : []),
-    ),
-  ];
-}
+const sheetOf = (lead, heads, rows, foot) => [
+  html("p", { class: "attn-lead" }, ...lead),
+  table(heads, rows, foot),
+];
 
 const SHEETS = [
   function dotProducts(words, asker, { q, k, products, scores }) {
@@ -529,7 +507,7 @@ function drawPlane({ setWord, signal }) {
 /** The word vectors as numbers to type. */
 function drawNumbers({ setWord, signal }) {
   let shown = [];
-  const names = [0, 1, 2, 3].map(() => html("th", { scope: "row" }));
+  const names = [0, 1, 2, 3].map(() => html("span"));
   const inputs = [0, 1, 2, 3].map((i) =>
     [0, 1].map((axis) => {
       const input = html("input", { type: "number", min: -LIMIT, max: LIMIT, step: 0.1 });
@@ -555,27 +533,9 @@ function drawNumbers({ setWord, signal }) {
     "details",
     { class: "attn-numbers" },
     html("summary", {}, mine("numbers")),
-    html(
-      "table",
-      {},
-      html(
-        "thead",
-        {},
-        html(
-          "tr",
-          {},
-          ...["word", "fruit", "company"].map((thing) =>
-            html("th", { scope: "col" }, mine(thing)),
-          ),
-        ),
-      ),
-      html(
-        "tbody",
-        {},
-        ...inputs.map((pair, i) =>
-          html("tr", {}, names[i], ...pair.map((input) => html("td", {}, input))),
-        ),
-      ),
+    table(
+      ["word", "fruit", "company"].map((thing) => mine(thing)),
+      inputs.map((pair, i) => [names[i], ...pair.map((input) => html("td", {}, input))]),
     ),
   );
   return {
