@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 import tomllib
 from importlib import metadata
 from itertools import chain
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.colors
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -106,6 +108,32 @@ def test_every_direct_dependency_says_why_it_is_there():
         start = f'    "{requirement.name}'
         line = next(line for line in text.splitlines() if line.startswith(start))
         assert re.search(r"# \w.{10,}", line), requirement
+
+
+def test_the_weekly_trial_lets_go_of_every_pin_but_those_of_the_pages():
+    command = [sys.executable, "tools/newest.py"]
+    printed = subprocess.check_output(command, cwd=ROOT, text=True)
+    tried = {r.name: r.specifier for r in map(Requirement, printed.split())}
+    assert tried.keys() == {r.name for r in direct(*EXTRAS)}
+    kept = {"jupyter-book", "sphinx", "myst-nb", "sphinx-book-theme", "onnx"}
+    for requirement in direct(*EXTRAS):
+        operators = {specifier.operator for specifier in tried[requirement.name]}
+        assert operators == ({"=="} if requirement.name in kept else {">="})
+        # What is pinned is the oldest that is tried.
+        versions = {specifier.version for specifier in requirement.specifier}
+        assert versions == {s.version for s in tried[requirement.name]}
+
+
+@pytest.mark.parametrize("module", ["ops", "exercises", "widgets"])
+def test_importing_the_library_says_nothing(module):
+    done = subprocess.run(
+        [sys.executable, "-W", "default", "-c", f"import attnbook.{module}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 def test_npm_packages_are_held_by_integrity_and_name_no_host():
