@@ -103,6 +103,7 @@ function build({ model, root, signal }) {
       set({ heads, kv_heads, head_width });
     },
     signal,
+    look: "attn-thirds",
   });
   const heads = slider({
     label: mine("query_heads"),
@@ -171,7 +172,11 @@ function build({ model, root, signal }) {
 /** Query heads above, key/value heads of the same size below, and who reads whom. */
 function drawHeads() {
   const [W, H] = [340, 178];
-  const picture = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img" });
+  const picture = svg("svg", {
+    viewBox: `0 0 ${W} ${H}`,
+    role: "img",
+    class: "attn-small",
+  });
   const caption = (words, y) => svg("text", { x: 0, y, class: "attn-note" }, words);
   return {
     node: html(
