@@ -196,7 +196,7 @@ function build({ model, root, signal }) {
     html("div", { class: "attn-settings" }, about, ...amounts.map((a) => a.slider.node)),
     html(
       "div",
-      { class: "attn-columns attn-halves" },
+      { class: "attn-pair" },
       html("div", {}, weights.node, html("p", { class: "attn-hint" }, mine("paint"))),
       html(
         "div",
@@ -329,12 +329,12 @@ function drawGrid({ title, corner, cell }) {
     return { cells, head, holders, node: html("tr", {}, head, ...holders) };
   });
   const node = html(
-    "figure",
-    { class: "attn-panel" },
-    html("figcaption", {}, title),
+    "div",
+    {},
+    html("p", { class: "attn-panel-title" }, title),
     html(
       "table",
-      { class: "attn-matrix" },
+      { class: "attn-matrix", "aria-label": title },
       html("thead", {}, html("tr", {}, html("td", {}, corner), ...heads)),
       html("tbody", {}, ...rows.map((row) => row.node)),
     ),
