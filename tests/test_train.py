@@ -144,3 +144,11 @@ def test_the_recorded_trainings_can_be_repeated(looks):
     again = record_experiments.pronoun_run(run["seed"], looks)
     # Training amplifies the last bits in which machines differ.
     assert abs(again["right"] - run["right"]) < 0.03
+
+
+@pytest.mark.parametrize("name", ["attention_times", "stream_times"])
+def test_recorded_times_cover_what_they_say(name):
+    recorded = json.loads((DATA / f"{name}.json").read_text("utf-8"))
+    assert recorded["threads"] == 1
+    for run in recorded["runs"]:
+        assert all(seconds > 0 for seconds in run["seconds"].values())

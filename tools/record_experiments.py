@@ -74,7 +74,42 @@ def attention_times() -> dict:
     return {"width": 64, "threads": 1, "dtype": "float32", "runs": runs}
 
 
-EXPERIMENTS = {"attention_times": attention_times, "pronoun_looks": pronoun_looks}
+def stream_times() -> dict:
+    """Seconds for one step of a stream after more and more items, width 64."""
+    rng = np.random.default_rng(0)
+    width, runs = 64, []
+    recur, take = rng.standard_normal((2, width, width), np.float32) / 8
+
+    def attention(item, kept):
+        return ops.scaled_dot_product_attention(item[None], kept, kept)
+
+    def recurrent(item, state):
+        return np.tanh(state @ recur + item @ take)
+
+    with train.one_thread():
+        for items in (100, 1_000, 10_000, 100_000):
+            kept = rng.standard_normal((items, width), np.float32)
+            seconds = {}
+            for name, step, memory in (
+                ("attention", attention, kept),
+                ("recurrent", recurrent, kept[-1]),
+            ):
+                times = []
+                for _ in range(25):
+                    start = time.perf_counter()
+                    step(kept[0], memory)
+                    times.append(time.perf_counter() - start)
+                seconds[name] = round(float(np.median(times)), 7)
+            runs.append({"items": items, "seconds": seconds})
+            print(f"  {items} items: {seconds}")
+    return {"width": width, "threads": 1, "dtype": "float32", "runs": runs}
+
+
+EXPERIMENTS = {
+    "attention_times": attention_times,
+    "pronoun_looks": pronoun_looks,
+    "stream_times": stream_times,
+}
 
 
 def main() -> None:
