@@ -90,7 +90,7 @@ class Depth(BookWidget):
         residual: whether a layer adds to its input or replaces it.
         norm: "none", "pre" or "post".
         kind: "layer" (LayerNorm) or "rms" (RMSNorm).
-        gain: what each layer's second matrix is multiplied with: 0.5, 1 or 2.
+        gain: what each layer's second matrix is multiplied by: 0.5, 1 or 2.
         seed: which network, 0 to 2³² − 1.
 
     Raises ``TraitError`` if a value does not fit.
