@@ -94,6 +94,8 @@ def _needed_by_exercises() -> set[str]:
         # What is chosen before it is said.
         for word in re.findall(r'"((?:needs|too)_\w+)"', text):
             ids.add(f"exercise.check.{word}")
+        for reason in re.findall(r'NoSource\("(\w+)"', text):
+            ids.add(f"exercise.check.not_kept.{reason}")
     for reason in ("exception", "recursion", "exit", "input", "output", "time"):
         ids.add(f"exercise.check.stopped.{reason}")
     return ids

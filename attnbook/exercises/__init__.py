@@ -98,15 +98,20 @@ def _keep(exercise: Exercise, answer: Any, file: Any) -> str:
                 return say("not_kept.alone")
         moved = _work.keep(file, exercise.name, source)
     except _work.NoSource as error:
-        return say("not_kept.source", what=error)
+        return say(f"not_kept.{error.reason}", what=error.what)
+    except _work.Busy:
+        return say("not_kept.busy", file=file.name)
     except OSError as error:
         return say("not_kept.file", file=file.name, error=error.strerror or error)
     except Exception as error:
         # Whatever the rebuilt source does, the verdict stands.
         return say("not_kept.error", error=f"{type(error).__name__}: {error}")
-    if moved is not None:
-        return say("kept_anew", file=file.name, moved=moved.name)
-    return say("kept", file=file.name)
+    if moved is None:
+        return say("kept", file=file.name)
+    aside, why = moved
+    if isinstance(why, _work.OtherVersion):
+        return say("kept_beside", file=file.name, moved=aside.name, version=why.version)
+    return say("kept_anew", file=file.name, moved=aside.name)
 
 
 def load_answer(name: str) -> Callable | str | bool | float:
@@ -119,7 +124,8 @@ def load_answer(name: str) -> Callable | str | bool | float:
         The function, or what was predicted.
 
     Raises:
-        ValueError: there is no exercise of that name, or the record is damaged.
+        ValueError: there is no exercise of that name, or the record is damaged
+            or of another version of the book.
         LookupError: no right answer has been kept yet.
     """
     exercise = _exercise(name)
@@ -133,9 +139,20 @@ def load_answer(name: str) -> Callable | str | bool | float:
             f"{file.name} has no right answer to {name!r} yet; solve the exercise "
             f"in {exercise.chapter} and run its check"
         )
-    if isinstance(exercise, Predict):
-        return ast.literal_eval(entry["source"])
-    return _work.rebuild(entry["source"], name, file.name)
+    try:
+        if not isinstance(exercise, Predict):
+            return _work.rebuild(entry["source"], name, file.name)
+        answer = exercise.read(ast.literal_eval(entry["source"]))
+    except Exception as error:  # somebody else's text can raise anything
+        trouble = f"{type(error).__name__}: {error}"
+    else:
+        if answer is not None:
+            return answer
+        trouble = f"{entry['source']} is not an answer"
+    raise ValueError(
+        f"{file.name}: what is kept for {name!r} cannot be used ({trouble}); run "
+        f"the check of your answer in {exercise.chapter} again"
+    )
 
 
 def progress() -> Progress:
@@ -147,6 +164,8 @@ def progress() -> Progress:
         try:
             kept = _work.read(file)["exercises"]
             names = {n for n, e in kept.items() if e.get("status") == "right"}
+        except _work.OtherVersion as error:
+            trouble = say("other_version", file=file.name, version=error.version)
         except _work.BrokenWork:
             trouble = say("broken", file=file.name)
         except OSError as error:

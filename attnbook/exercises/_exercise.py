@@ -298,7 +298,8 @@ class Implement(Exercise):
                 (say("received_at", index=index), _number(result[place])),
             ]
         else:
-            one, two = _text(expected), _text(result)
+            dtypes = failed.problem == "dtype"
+            one, two = _text(expected, dtypes), _text(result, dtypes)
             lines += [(say("expected"), one), (say("received"), two)]
             if one == two and failed.problem == "value":
                 difference = np.nanmax(np.abs(result - expected))
@@ -397,15 +398,20 @@ def _number(value: Any) -> str:
     return str(value) if isinstance(value, np.bool_) else f"{float(value):.4g}"
 
 
-def _text(value: Any) -> str:
-    """Show an argument or a result, rounded; a large array by its shape."""
+def _text(value: Any, dtype: bool = False) -> str:
+    """Show an argument or a result, rounded; a large array by its shape.
+
+    ``dtype``: whether to name the usual dtype too, float64.
+    """
     if isinstance(value, np.ndarray):
-        if value.size > _SHOWN:
+        # Objects show their addresses.
+        if value.size > _SHOWN or value.dtype.hasobject:
             return say("array", shape=value.shape, dtype=value.dtype)
         text = np.array2string(
             value, precision=3, suppress_small=True, max_line_width=60
         )
-        return f"{text}  ({value.dtype})" if value.dtype == np.float32 else text
+        dtype = dtype or value.dtype == np.float32
+        return f"{text}  ({value.dtype})" if dtype else text
     if value is None or type(value) in (int, float, bool):
         return str(value)
     if isinstance(value, np.generic):
@@ -465,8 +471,10 @@ class Predict(Exercise):
 
     def read(self, answer: object) -> str | bool | float | None:
         """Return the answer as the type it needs, or None if it is not one."""
+        if isinstance(answer, np.ndarray) and answer.ndim == 0:
+            answer = answer[()]  # what NumPy's own functions give for a number
         if isinstance(self.answer, str):
-            letter = answer.strip().lower() if type(answer) is str else ""
+            letter = str(answer).strip().lower() if isinstance(answer, str) else ""
             return letter if letter in self.choices() else None
         if isinstance(self.answer, bool):
             return bool(answer) if isinstance(answer, bool | np.bool_) else None

@@ -9,6 +9,7 @@ import builtins
 import inspect
 import io
 import linecache
+import opcode
 import re
 import sys
 import time
@@ -16,7 +17,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from types import FrameType, TracebackType
+from functools import lru_cache
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -82,6 +84,7 @@ class Watch:
             return
         while frame is not None and frame is not self._floor:
             frame.f_trace = self._trace
+            frame.f_trace_opcodes = _spins(frame.f_code)
             frame = frame.f_back
         sys.settrace(self._trace)
 
@@ -90,7 +93,25 @@ class Watch:
             return None  # our own functions run to their end
         if time.monotonic() > self._end:
             raise _TimeUp(self)
+        if event == "call":
+            frame.f_trace_opcodes = _spins(frame.f_code)
         return self._trace
+
+
+@lru_cache(maxsize=256)
+def _spins(code: CodeType) -> bool:
+    """Tell whether some loop of a function is seen by none of its lines.
+
+    Python 3.11 makes one instruction of ``while True: pass``, a jump onto itself,
+    and does not call that a new line. Tracing each instruction sees it. That is
+    seven times as slow, so it is done only where there is such a jump.
+    """
+    if sys.version_info >= (3, 12):
+        return False
+    jump = opcode.opmap["JUMP_BACKWARD"]
+    pairs = zip(code.co_code[::2], code.co_code[1::2], strict=True)
+    # One back from the next instruction is the jump itself.
+    return any(operation == jump and by == 1 for operation, by in pairs)
 
 
 class _Paper(io.StringIO):
@@ -128,8 +149,9 @@ def run(function: Callable, args: tuple, kwargs: dict, watch: Watch) -> Run:
         warnings.simplefilter("always")
         with redirect_stdout(paper), redirect_stderr(paper), _no_input():
             found = _call(function, args, kwargs, watch)
-        warned = tuple(dict.fromkeys(str(w.message) for w in caught))
-    return Run(**found, warned=warned, printed=paper.getvalue())
+        texts = (_without_addresses(str(w.message)) for w in caught)
+        warned = tuple(dict.fromkeys(texts))
+    return Run(**found, warned=warned, printed=_without_addresses(paper.getvalue()))
 
 
 def _call(function: Callable, args: tuple, kwargs: dict, watch: Watch) -> dict:
@@ -157,8 +179,7 @@ def _describe(error: BaseException, function: Callable) -> dict:
         text = " ".join(str(error).split())
     except Exception:
         text = ""
-    # An address differs from run to run, and says nothing.
-    text = re.sub(r"\b0x[0-9a-fA-F]{4,}\b", "0x…", text)
+    text = _without_addresses(text)
     text = text if len(text) <= 200 else text[:199] + "…"
     depth = len(list(_frames(error.__traceback__)))
     if isinstance(error, SystemExit):
@@ -175,6 +196,11 @@ def _describe(error: BaseException, function: Callable) -> dict:
         "error_type": kind,
         **_where(error.__traceback__, function),
     }
+
+
+def _without_addresses(text: str) -> str:
+    """Leave out what differs from run to run, and says nothing."""
+    return re.sub(r"\b0x[0-9a-fA-F]{4,}\b", "0x…", text)
 
 
 def _frames(trace: TracebackType | None) -> Iterator[tuple[FrameType, int]]:

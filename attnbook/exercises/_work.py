@@ -7,21 +7,47 @@ later chapter can run it.
 """
 
 import ast
+import errno
 import inspect
 import json
 import os
 import sys
 import textwrap
+import time
+import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, TextIO
+
+try:
+    import fcntl
+except ImportError:  # Windows, the browser
+    fcntl = None
+try:
+    import msvcrt
+except ImportError:
+    msvcrt = None
 
 VERSION = 1
+PATIENCE = 10.0  # seconds to wait while other notebooks keep their answers
 
 
 class BrokenWork(ValueError):
-    """``work.json`` is not what this version of the book writes."""
+    """``work.json`` is damaged."""
+
+
+class OtherVersion(BrokenWork):
+    """``work.json`` was written by another version of the book."""
+
+    def __init__(self, version: object) -> None:
+        super().__init__(f"of version {version!r}, and this book reads {VERSION}")
+        self.version = version
+
+
+class Busy(Exception):
+    """Other notebooks kept ``work.json`` locked for longer than we wait."""
 
 
 def switched_off() -> bool:
@@ -46,10 +72,12 @@ def read(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {"version": VERSION, "exercises": {}}
     except (ValueError, RecursionError):
-        raise BrokenWork("not JSON") from None
+        raise BrokenWork("damaged: not JSON") from None
+    version = work.get("version") if isinstance(work, dict) else None
+    if type(version) is int and version != VERSION:
+        raise OtherVersion(version)
     whole = (
-        isinstance(work, dict)
-        and work.get("version") == VERSION
+        version == VERSION
         and isinstance(work.get("exercises"), dict)
         and all(
             isinstance(entry, dict) and isinstance(entry.get("source"), str)
@@ -57,33 +85,90 @@ def read(file: Path) -> dict[str, Any]:
         )
     )
     if not whole:
-        raise BrokenWork("not a record of answers")
+        raise BrokenWork("damaged: not a record of answers")
     return work
 
 
-def keep(file: Path, name: str, source: str) -> Path | None:
-    """Record a right answer.
+def keep(file: Path, name: str, source: str) -> tuple[Path, BrokenWork] | None:
+    """Record a right answer. Several notebooks may do so at once.
 
     Returns:
-        Where a damaged record was moved to, if there was one.
+        Where a record that could not be read was moved to, and why, if there
+        was one.
 
     Raises:
         OSError: the file cannot be written.
+        Busy: others have been writing all the time.
     """
-    moved = None
-    try:
-        work = read(file)
-    except BrokenWork:
-        moved = _aside(file)
-        work = read(file)
-    entry = work["exercises"].get(name, {})
-    work["exercises"][name] = {**entry, "source": source, "status": "right"}
-    text = json.dumps(work, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
-    # Written beside it and then put in its place: never half a file.
-    draft = file.with_name(f"{file.name}.new")
-    draft.write_text(text, "utf-8")
-    draft.replace(file)
+    _refuse_read_only(file)
+    with _alone(file):
+        moved = None
+        try:
+            work = read(file)
+        except BrokenWork as error:
+            moved = _aside(file), error
+            work = read(file)
+        entry = work["exercises"].get(name, {})
+        work["exercises"][name] = {**entry, "source": source, "status": "right"}
+        text = json.dumps(work, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+        # Written beside it and then put in its place: never half a file.
+        draft = file.with_name(f"{file.name}.{uuid.uuid4().hex}.new")
+        try:
+            draft.write_text(text, "utf-8")
+            draft.replace(file)
+        finally:
+            draft.unlink(missing_ok=True)
     return moved
+
+
+def _refuse_read_only(file: Path) -> None:
+    """Raise PermissionError where a replacement would get round a protection."""
+    with suppress(FileNotFoundError):
+        if not file.stat().st_mode & 0o222 or not os.access(file, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """Let one process at a time read, change and write the record."""
+    if fcntl is None and msvcrt is None:  # in the browser
+        yield
+        return
+    path = file.with_name(f"{file.name}.lock")
+    end = time.monotonic() + PATIENCE
+    while True:
+        with path.open("a") as lock:
+            # Who waited for a lock that has been deleted since holds nothing.
+            if _locked(lock) and _is_at(path, lock):
+                try:
+                    yield
+                finally:
+                    with suppress(OSError):  # Windows keeps what is open
+                        path.unlink()
+                return
+        if time.monotonic() > end:
+            raise Busy
+        time.sleep(0.01)
+
+
+def _locked(lock: TextIO) -> bool:
+    """Try to take a lock; closing the file gives it back, as does any end."""
+    try:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
+    except OSError as error:
+        # Any other error says that this file system has no locks: go without.
+        return error.errno not in (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+    return True
+
+
+def _is_at(path: Path, lock: TextIO) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(lock.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 def _aside(file: Path) -> Path:
@@ -97,7 +182,17 @@ def _aside(file: Path) -> Path:
 
 
 class NoSource(ValueError):
-    """The source of a function cannot be had, or would not stand alone."""
+    """The source of a function cannot be had, or would not stand alone.
+
+    Attributes:
+        reason: "library", "lambda", "not_def", "outside" or "source".
+        what: the name that stands in the way.
+    """
+
+    def __init__(self, reason: str, what: str) -> None:
+        super().__init__(f"{reason}: {what}")
+        self.reason = reason
+        self.what = what
 
 
 def source_of(function: Callable) -> str:
@@ -105,8 +200,12 @@ def source_of(function: Callable) -> str:
 
     Raises ``NoSource``, with the name that stands in the way.
     """
-    if not isinstance(function, FunctionType) or function.__name__ == "<lambda>":
-        raise NoSource(type(function).__name__)
+    if not isinstance(function, FunctionType):
+        raise NoSource("not_def", type(function).__name__)
+    if function.__name__ == "<lambda>":
+        raise NoSource("lambda", function.__name__)
+    if function.__module__.startswith("attnbook."):
+        raise NoSource("library", function.__name__)
     parts: dict[str, str] = {}
     _collect(function, function.__name__, parts)
     imports = sorted(t for t in parts.values() if t.startswith(("import ", "from ")))
@@ -135,13 +234,13 @@ def rebuild(source: str, name: str, of: str) -> Callable:
 def _collect(function: FunctionType, name: str, parts: dict[str, str]) -> None:
     """Put the sources of what a function uses into ``parts``, it itself last."""
     if function.__closure__:
-        raise NoSource(function.__code__.co_freevars[0])
+        raise NoSource("outside", function.__code__.co_freevars[0])
     try:
         text = textwrap.dedent(inspect.getsource(function)).rstrip()
     except (OSError, TypeError):
-        raise NoSource(name) from None
+        raise NoSource("source", name) from None
     if not text.startswith(("def ", "@")) or function.__name__ != name:
-        raise NoSource(name)
+        raise NoSource("source", name)
     parts[name] = ""  # on the way: functions may call each other
     for used in _names(function.__code__):
         if used not in parts and used in function.__globals__:
@@ -172,7 +271,7 @@ def _use(value: Any, name: str, home: str, parts: dict[str, str]) -> None:
     elif _is_literal(value):
         parts[name] = f"{name} = {value!r}"
     else:
-        raise NoSource(name)
+        raise NoSource("outside", name)
 
 
 def _module_with(value: Any) -> str | None:
