@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_shapes import python
 
 from attnbook import ops
 from attnbook.model import KVCache, attend_with_past
@@ -154,3 +155,28 @@ def test_without_a_past_it_is_causal_attention():
     none = np.zeros((0, 2)), np.zeros((0, 4))
     expected = ops.scaled_dot_product_attention(q, k, v, ops.causal_mask(3))
     assert np.array_equal(attend_with_past(q, k, v, *none), expected)
+
+
+def test_the_annotated_shapes_hold_and_are_looked_at():
+    code = """
+import numpy as np
+from jaxtyping import TypeCheckError, install_import_hook
+with install_import_hook("attnbook", "beartype.beartype"):
+    from attnbook import model, ops
+for T, S in ((1, 1), (2, 5), (4, 2)):
+    ops.causal_mask(T, S), ops.sliding_window_mask(T, 2, S)
+ops.causal_mask(3), ops.padding_mask([2, 0], 3), ops.padding_mask(np.array([1]), 4)
+for batch in ((), (2,), (2, 3)):
+    q, k, v, past_k, past_v = (
+        np.ones((*batch, *s), np.float32)
+        for s in ((2, 3), (2, 3), (2, 4), (5, 3), (5, 4))
+    )
+    model.attend_with_past(q, k, v, past_k, past_v)
+    cache = model.KVCache()
+    cache.append(past_k, past_v), cache.append(k, v)
+try:
+    model.attend_with_past(q, k[..., :1, :], v, past_k, past_v)
+except TypeCheckError:
+    print("all hold, and the hook bites")
+"""
+    assert python(code) == "all hold, and the hook bites"
