@@ -14,6 +14,7 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from attnbook import depth, ops
+from attnbook.exercises import EXERCISES, check
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -446,3 +447,28 @@ def test_unknown_arrangements_are_refused(name):
     x = np.ones((2, 3))
     with pytest.raises(ValueError, match=f"{name} is 'batch'; it must be one of"):
         depth.stack_sizes(x, [], x, **{name: "batch"})
+
+
+# --- the exercises -----------------------------------------------------------
+
+
+def test_the_right_predictions_are_what_one_measures():
+    rng = np.random.default_rng(10)
+    stream = rng.standard_normal((100, 20_000)).sum(axis=0)
+    measured = np.sqrt(np.mean(stream**2))
+    assert measured == pytest.approx(EXERCISES["size_of_the_stream"].answer, rel=0.03)
+
+    x, grad = rng.standard_normal((2, 4, 32))
+    layers = depth.random_layers(rng, 128, 32, 128)
+    assert EXERCISES["norms_removed"].answer == "c"  # both grow a millionfold
+    bare = depth.stack_sizes(x, layers, grad, norm="none")
+    assert min(bare.signal[-1] / bare.signal[0], bare.gradient[0]) > 1e6
+    with_norms = depth.stack_sizes(x, layers, grad, norm="pre")
+    assert max(with_norms.signal[-1], with_norms.gradient[0]) < 100
+
+
+def test_the_check_says_which_sublayer_it_tried():
+    verdict = check("pre_norm_block", lambda x, sublayer, norm: norm(x + sublayer(x)))
+    assert verdict.mistake == "post_norm"
+    assert "sublayer = times_ten" in str(verdict)
+    assert "norm = halves" in str(verdict)
