@@ -20,6 +20,15 @@ PATHS = run_notebooks.notebooks()
 PLOT_TYPES = ("image/png", "image/jpeg")
 MACHINE_PATHS = re.compile(r"/(home|root|Users|tmp|work)/|site-packages|[A-Z]:\\")
 
+SETUP = """\
+try:
+    import attnbook
+except ModuleNotFoundError:
+    raise SystemExit(
+        "attnbook is missing. In a copy of the book: %pip install ../.."
+    ) from None
+"""
+
 each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 
 
@@ -156,6 +165,14 @@ def test_the_parts_of_a_chapter_are_there(path):
         if re.search(r"(?m)^\s*(import|from) ", cell.source)
     ]
     assert imports == ["setup"]
+
+
+@each_notebook
+def test_the_setup_cell_begins_like_every_other(path):
+    setup = next(cell for cell in code_cells(read(path)) if cell.id == "setup")
+    assert setup.source.startswith(SETUP)
+    last = setup.source.splitlines()[-1]
+    assert last == f'attnbook.set_language("{path.parent.name}")'
 
 
 @each_notebook
