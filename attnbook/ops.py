@@ -21,6 +21,7 @@ if TYPE_CHECKING or "jaxtyping" in sys.modules:
 __all__ = [
     "attention_weights",
     "causal_mask",
+    "cross_attention",
     "entropy",
     "feed_forward",
     "gated_feed_forward",
@@ -1015,3 +1016,66 @@ def rope(
     turned[..., 0::2] = first * cos - second * sin
     turned[..., 1::2] = first * sin + second * cos
     return turned
+
+
+def _check_memory(x: np.ndarray, memory: np.ndarray) -> None:
+    _check_float(x=x, memory=memory)
+    _check_last_axes(2, "(..., T, D)", x=x)
+    _check_last_axes(2, "(..., S, D)", memory=memory)
+    if memory.shape[-1] != x.shape[-1]:
+        raise ValueError(
+            f"memory has shape {memory.shape} and x has shape {x.shape}; their last "
+            f"axis, the width D, must be the same"
+        )
+    _check_same_dtype("x", x, memory=memory)
+    _check_broadcast(x.shape[:-2], "x", memory.shape[:-2], "memory")
+
+
+def cross_attention(
+    x: Float[np.ndarray, "*Bx T D"],
+    memory: Float[np.ndarray, "*Bm S D"],
+    w_q: Float[np.ndarray, "D Hd"],
+    w_k: Float[np.ndarray, "D Gd"],
+    w_v: Float[np.ndarray, "D Gd"],
+    w_o: Float[np.ndarray, "Hd D"],
+    heads: int,
+    kv_heads: int | None = None,
+    allow: Bool[np.ndarray, "*mask"] | None = None,
+) -> Float[np.ndarray, "*B T D"]:
+    """Let the tokens of one text look at those of another.
+
+    ``multi_head_attention`` with queries from ``x`` and with keys and values from
+    ``memory``. The two have no order in common, so no causal mask belongs here.
+
+    Args:
+        x: the tokens that look, (..., T, D), float.
+        memory: the tokens looked at, (..., S, D), of the dtype of ``x``.
+        w_q: makes queries of ``x``, (D, H·d).
+        w_k, w_v: make keys and values of ``memory``, (D, G·d).
+        w_o: the output projection, (H·d, D).
+        heads: query heads, H.
+        kv_heads: key/value heads, G, a divisor of H. None: as many as H.
+        allow: boolean, broadcasting to (..., H, T, S); True = may look. Usually
+            it hides nothing but padding in ``memory``.
+
+    Returns:
+        One vector for each token that looks, (..., T, D).
+
+    Raises:
+        TypeError, ValueError: dtypes or shapes do not go together; the message
+            names the argument.
+
+    Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.3, "encoder-decoder
+    attention". Derived in the chapter on families.
+    """
+    kv_heads = heads if kv_heads is None else kv_heads
+    _check_memory(x, memory)
+    _check_projections(x, w_q, w_k, w_v, w_o, heads, kv_heads)
+    q = split_heads(x @ w_q, heads)  # (..., H, T, d)
+    k = split_heads(memory @ w_k, kv_heads)  # (..., G, S, d)
+    v = split_heads(memory @ w_v, kv_heads)  # (..., G, S, d)
+    group = heads // kv_heads
+    out = scaled_dot_product_attention(
+        q, repeat_kv(k, group), repeat_kv(v, group), allow
+    )
+    return merge_heads(out) @ w_o
