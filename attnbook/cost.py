@@ -17,6 +17,7 @@ __all__ = [
     "attention_flops",
     "feed_forward_flops",
     "kv_cache_bytes",
+    "level_keys",
     "projection_flops",
     "weights_bytes",
 ]
@@ -130,6 +131,45 @@ def feed_forward_flops(
     """
     _check(tokens=tokens, width=width, ffn_width=ffn_width, ffn_matrices=ffn_matrices)
     return 2 * tokens * width * ffn_width * ffn_matrices
+
+
+def level_keys(
+    width: int,
+    heads: int,
+    kv_heads: int,
+    head_width: int,
+    ffn_width: int,
+    ffn_matrices: int = 2,
+) -> int:
+    """Count the keys from which scores and mixing cost more than the rest of a layer.
+
+    The rest is the projections and the feed-forward part, which cost the same for
+    each token however long the text is. With S keys a token costs ``4 · S · H · d``
+    for scores and mixing; the smallest S for which that is more than the rest.
+
+    Args:
+        width: model width, D.
+        heads, kv_heads: H and G.
+        head_width: d.
+        ffn_width: numbers between the matrices of the feed-forward part.
+        ffn_matrices: 3 where that part is gated, 2 where it is not.
+
+    Returns:
+        Keys, a whole number.
+
+    Raises:
+        TypeError, ValueError: an argument is not a whole number from 0, or there
+            are no heads or they have no width.
+
+    Counted in the chapter on cost.
+    """
+    rest = projection_flops(1, width, heads, kv_heads, head_width)
+    rest += feed_forward_flops(1, width, ffn_width, ffn_matrices)
+    one_key = attention_flops(1, 1, heads, head_width)
+    if one_key == 0:
+        name = "heads" if heads == 0 else "head_width"
+        raise ValueError(f"{name} is 0; it must be at least 1")
+    return rest // one_key + 1
 
 
 # --- memory -----------------------------------------------------------------
@@ -246,13 +286,15 @@ class Config:
         )
 
     def level_keys(self) -> int:
-        """How many keys a token must look at before attention costs more than the rest.
-
-        The rest is the projections and the feed-forward part, which cost the same
-        for each token however long the text is.
-        """
-        rest = self.projection_flops(1) + self.feed_forward_flops(1)
-        return rest // self.attention_flops(1, 1) + 1
+        """``level_keys`` of this model; it is the same in each layer."""
+        return level_keys(
+            self.width,
+            self.heads,
+            self.kv_heads,
+            self.head_width,
+            self.ffn_width,
+            self.ffn_matrices,
+        )
 
     def kv_cache_bytes(self, tokens: int, bytes_per_number: int = 2) -> int:
         """``kv_cache_bytes`` of this model."""

@@ -48,7 +48,10 @@ def static_files(language: str) -> dict[str, str]:
             f"language is {language!r}; there are catalogues for "
             f"{', '.join(languages())}"
         )
-    files = {f"{name}.js": module_text(name, language) for name in WIDGETS}
+    files = {
+        f"{name}.js": module_text(name, language, cls.data)
+        for name, cls in WIDGETS.items()
+    }
     files["widgets.css"] = style_text()
     files["loader.js"] = (_HERE / "loader.js").read_text("utf-8")
     return files

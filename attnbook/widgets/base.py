@@ -21,17 +21,18 @@ from attnbook.language import catalogue, language
 _HERE = Path(__file__).parent
 
 
-def module_text(name: str, code: str) -> str:
+def module_text(name: str, code: str, data: object = None) -> str:
     """Return the ES module of a widget with its strings in one language.
 
-    ``core.js``, the catalogue and ``<name>.js`` are one text, since a module
-    that is loaded from a blob cannot import its neighbours.
+    ``core.js``, the catalogue, ``data`` and ``<name>.js`` are one text, since a
+    module that is loaded from a blob cannot import its neighbours.
     """
     prefixes = ("widget.common.", f"widget.{name}.")
     strings = {i: s for i, s in catalogue(code).items() if i.startswith(prefixes)}
     written = json.dumps(strings, ensure_ascii=False, indent=1, sort_keys=True)
     core, own = ((_HERE / f"{n}.js").read_text("utf-8") for n in ("core", name))
-    return f"{core}\nconst CATALOGUE = {written};\n\n{own}"
+    given = "" if data is None else f"const DATA = {_json(data)};\n\n"
+    return f"{core}\nconst CATALOGUE = {written};\n\n{given}{own}"
 
 
 def style_text() -> str:
@@ -49,10 +50,12 @@ class BookWidget(anywidget.AnyWidget):
 
     A subclass sets ``name`` (that of its module), declares its state as traits
     tagged ``sync=True``, and implements ``_picture`` and ``_alt``. Every trait
-    has a default, and a value that does not fit raises ``TraitError``.
+    has a default, and a value that does not fit raises ``TraitError``. What else
+    the module needs of Python stands in ``data``; there it is the constant DATA.
     """
 
     name: ClassVar[str]
+    data: ClassVar[object] = None
     _start = traitlets.Dict().tag(sync=True)
 
     def __init__(self, **state: object) -> None:
@@ -69,7 +72,7 @@ class BookWidget(anywidget.AnyWidget):
 
     @property
     def _esm(self) -> str:
-        return module_text(self.name, language())
+        return module_text(self.name, language(), self.data)
 
     @property
     def _css(self) -> str:
