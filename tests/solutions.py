@@ -92,6 +92,34 @@ def pre_norm_block(x, sublayer, norm):
     return x + sublayer(norm(x))
 
 
+def level_keys(width, heads, kv_heads, head_width, ffn_width, ffn_matrices=2):
+    projections = 2 * width * 2 * (heads + kv_heads) * head_width
+    feed_forward = 2 * width * ffn_width * ffn_matrices
+    return (projections + feed_forward) // (2 * 2 * heads * head_width) + 1
+
+
+def tiled_attention(q, k, v, allow=None, scale=None, tile=128):
+    (T, d), S = q.shape[-2:], k.shape[-2]
+    scale = d**-0.5 if scale is None else scale
+    if allow is not None:
+        allow = np.broadcast_to(allow, (*q.shape[:-2], T, S))
+    highest = np.full((*q.shape[:-1], 1), -np.inf, q.dtype)
+    total = np.zeros_like(highest)
+    mixture = np.zeros((*q.shape[:-1], v.shape[-1]), q.dtype)
+    for s in range(0, S, tile):
+        columns = slice(s, s + tile)
+        scores = q @ k[..., columns, :].swapaxes(-1, -2) * scale
+        if allow is not None:
+            scores = np.where(allow[..., columns], scores, -np.inf)
+        raised = np.maximum(highest, scores.max(axis=-1, keepdims=True))
+        level = np.where(np.isneginf(raised), 0, raised)
+        shrink, exps = np.exp(highest - level), np.exp(scores - level)
+        total = total * shrink + exps.sum(axis=-1, keepdims=True)
+        mixture = mixture * shrink + exps @ v[..., columns, :]
+        highest = raised
+    return mixture / np.where(total == 0, 1, total)
+
+
 SOLUTIONS = {
     function.__name__: function
     for function in (
@@ -107,6 +135,8 @@ SOLUTIONS = {
         layer_norm,
         rms_norm,
         pre_norm_block,
+        level_keys,
+        tiled_attention,
     )
 }
 
@@ -243,6 +273,20 @@ def _probe_block(rng):
     }
 
 
+def _probe_level_keys(rng):
+    G, group = (int(n) for n in rng.integers(1, 5, size=2))
+    names = ("width", "head_width", "ffn_width")
+    arguments = {name: int(rng.integers(1, 30)) for name in names}
+    arguments |= {"heads": G * group, "kv_heads": G}
+    if rng.random() < 0.6:
+        arguments["ffn_matrices"] = int(rng.choice([1, 2, 3]))
+    return arguments
+
+
+def _probe_tiles(rng):
+    return {**_probe_attention(rng), "tile": int(rng.integers(1, 5))}
+
+
 PROBES = {
     "softmax": _probe_softmax,
     "attention_weights": _probe_weights,
@@ -256,4 +300,6 @@ PROBES = {
     "layer_norm": _probe_norm,
     "rms_norm": _probe_rms_norm,
     "pre_norm_block": _probe_block,
+    "level_keys": _probe_level_keys,
+    "tiled_attention": _probe_tiles,
 }

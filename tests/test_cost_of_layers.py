@@ -51,3 +51,5 @@ def test_wrong_counts_are_refused():
         cost.feed_forward_flops(1, 2, -1)
     with pytest.raises(TypeError, match="heads must be a whole number"):
         cost.weights_bytes(1, 2, heads=1.5)
+    with pytest.raises(ValueError, match="head_width is 0; it must be at least 1"):
+        cost.level_keys(8, 2, 1, head_width=0, ffn_width=16)
