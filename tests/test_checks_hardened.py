@@ -9,11 +9,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from solutions import SOLUTIONS
 
 from attnbook import exercises, ops
+from attnbook.exercises import EXERCISES, check, load_answer
 from attnbook.exercises import _run as running
 from attnbook.exercises import _work as work_file
-from attnbook.exercises import check, load_answer
 
 
 @pytest.fixture(autouse=True)
@@ -272,3 +273,172 @@ def test_a_letter_of_numpy_is_a_letter_and_a_row_of_numbers_is_no_number():
     assert check("spread_of_scores", np.array([16.0])).status == "error"
     assert check("spread_of_scores", np.array(True)).status == "error"
     assert check("spread_of_scores", np.array(None)).status == "error"
+
+
+# --- a mistake made while an optional argument is ignored -------------------
+
+
+def _products(q, k):
+    return q @ k.swapaxes(-1, -2)
+
+
+def _root(q):
+    return q.shape[-1] ** -0.5
+
+
+def unscaled(q, k, allow=None, scale=None):
+    return ops.softmax(_products(q, k))
+
+
+def scaled_late(q, k, allow=None, scale=None):
+    return ops.softmax(_products(q, k)) / np.sqrt(q.shape[-1])
+
+
+def raw_scores(q, k, allow=None, scale=None):
+    return _products(q, k) * _root(q)
+
+
+def raw_products(q, k, allow=None, scale=None):
+    return _products(q, k)
+
+
+def columns(q, k, allow=None, scale=None):
+    return ops.softmax(_products(q, k) / np.sqrt(q.shape[-1]), axis=-2)
+
+
+def no_scale_given_masked_late(q, k, allow=None, scale=None):
+    weights = ops.softmax(_products(q, k) * _root(q))
+    return weights if allow is None else weights * allow
+
+
+def chapter(q, k, allow=None, scale=None):
+    return ops.softmax(_products(q, k) / np.sqrt(q.shape[-1]))
+
+
+WITH_IGNORANCE = [
+    (unscaled, "no_scale"),
+    (scaled_late, "scales_weights"),
+    (raw_scores, "no_softmax"),
+    (raw_products, "no_softmax"),
+    (columns, "wrong_axis"),
+    (no_scale_given_masked_late, "ignores_scale"),
+    (chapter, "ignores_arguments"),
+]
+
+
+@pytest.mark.parametrize(("answer", "mistake"), WITH_IGNORANCE)
+def test_a_mistake_is_named_though_arguments_are_ignored_too(answer, mistake):
+    assert check("attention_weights", answer).mistake == mistake
+
+
+@pytest.mark.parametrize(("answer", "mistake"), WITH_IGNORANCE)
+def test_and_so_it_is_in_the_whole_of_attention(answer, mistake):
+    def attention(q, k, v, allow=None, scale=None):
+        return answer(q, k, allow, scale) @ v
+
+    verdict = check("scaled_dot_product_attention", attention)
+    assert verdict.mistake == mistake
+
+
+def test_no_mistake_is_named_that_the_answer_does_not_make():
+    def halves_what_is_masked(q, k, allow=None, scale=None):
+        weights = ops.attention_weights(q, k, allow, scale)
+        return weights if allow is None else weights / 2
+
+    verdict = check("attention_weights", halves_what_is_masked)
+    assert (verdict.status, verdict.mistake) == ("wrong", None)
+    assert "“In practice”, in Q, K and V" in verdict.message
+
+    def halves(q, k, allow=None, scale=None):
+        return ops.attention_weights(q, k, allow, scale) / 2
+
+    verdict = check("attention_weights", halves)
+    assert (verdict.status, verdict.mistake) == ("wrong", None)
+    assert "Would another divisor do?" in verdict.message
+
+
+def test_a_dtype_without_a_name_sends_back_to_number_types():
+    def softmax(x, axis=-1):
+        return ops.softmax(x, axis).astype(np.float64)
+
+    verdict = check("softmax", softmax)
+    assert verdict.mistake is None
+    assert "“In practice”, in Q, K and V" in verdict.message
+
+
+def test_every_section_of_a_failure_without_a_name_is_one_of_the_mistakes():
+    # Those are held against the headings of the notebooks.
+    for exercise in EXERCISES.values():
+        known = {exercise.reread, *exercise.sections.values()}
+        assert set(getattr(exercise, "unnamed", {}).values()) <= known
+
+
+def masks_by_index(q, k, allow=None, scale=None):
+    scores = _products(q, k) * (_root(q) if scale is None else scale)
+    if allow is not None:
+        scores[~allow] = -np.inf
+    return SOLUTIONS["softmax"](scores)
+
+
+def masks_by_product(q, k, allow=None, scale=None):
+    scores = _products(q, k) * (_root(q) if scale is None else scale)
+    if allow is not None:
+        scores = scores + (1 - allow) * -np.inf
+    return SOLUTIONS["softmax"](scores)
+
+
+def masks_by_sum(q, k, allow=None, scale=None):
+    scores = _products(q, k) * (_root(q) if scale is None else scale)
+    return SOLUTIONS["softmax"](scores if allow is None else scores + allow)
+
+
+def masks_late(q, k, allow=None, scale=None):
+    weights = SOLUTIONS["softmax"](
+        _products(q, k) * (_root(q) if scale is None else scale)
+    )
+    if allow is not None:
+        weights = np.where(allow, weights, 0)
+        total = weights.sum(axis=-1, keepdims=True)
+        weights = weights / np.where(total == 0, 1, total)
+    return weights
+
+
+def divides_by_a_little_more(q, k, allow=None, scale=None):
+    scores = _products(q, k) * (_root(q) if scale is None else scale)
+    if allow is not None:
+        scores = np.where(allow, scores, -np.inf)
+    return softmax_with_a_tiny_number(scores)
+
+
+def softmax_with_a_tiny_number(x, axis=-1):
+    highest = x.max(axis=axis, keepdims=True)
+    exps = np.exp(x - np.where(np.isneginf(highest), 0, highest))
+    return exps / (exps.sum(axis=axis, keepdims=True) + 1e-300)
+
+
+@pytest.mark.parametrize(
+    ("answer", "mistake"),
+    [
+        (masks_by_index, "mask_by_index"),
+        (masks_by_product, "mask_times_infinity"),
+        (masks_by_sum, "adds_mask"),
+        (masks_late, "renormalises"),
+        (divides_by_a_little_more, "empty_row"),
+    ],
+)
+def test_further_ways_to_mask_are_named(answer, mistake):
+    def attention(q, k, v, allow=None, scale=None):
+        return answer(q, k, allow, scale) @ v
+
+    assert check("attention_weights", answer).mistake == mistake
+    assert check("scaled_dot_product_attention", attention).mistake == mistake
+
+
+def test_a_tiny_number_in_the_sum_is_not_enough_in_float32():
+    verdict = check("softmax", softmax_with_a_tiny_number)
+    assert verdict.mistake == "empty_row"
+    assert "float32" in verdict.message
+
+
+def test_a_spread_in_proportion_to_the_width_is_named():
+    assert check("spread_of_scores", 32).mistake == "in_proportion"

@@ -4,7 +4,7 @@ import inspect
 import math
 import numbers
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -60,10 +60,11 @@ class Exercise:
         *sentences: str,
         mistake: str | None = None,
         example: Sequence[tuple[str, str]] = (),
+        section: str | None = None,
     ) -> Verdict:
         closing = ()
         if status in ("mistake", "wrong"):
-            section = self.section(mistake)
+            section = section or self.section(mistake)
             chapter = translate(f"exercise.chapter.{section.split('.')[0]}")
             title = translate(f"exercise.section.{section}")
             closing = (say("reread", section=title, chapter=chapter),)
@@ -92,6 +93,9 @@ class Implement(Exercise):
             take all the arguments of the reference, and one variant more.
         variants: one mistake seldom comes alone, so each is tried with every one
             of these as its last argument.
+        unnamed: the section to go back to after a failure without a name, where
+            it is another one: by "dtype", or by the optional argument without
+            which the answer is right.
     """
 
     reference: Callable[..., np.ndarray]
@@ -100,6 +104,7 @@ class Implement(Exercise):
     extremes: Sequence[Mapping[str, Any]]
     mistakes: Mapping[str, Callable | tuple[Callable, ...]]
     variants: Sequence[Any]
+    unnamed: Mapping[str, str] = field(default_factory=dict)
     kind: str = "implement"
 
     def __post_init__(self) -> None:
@@ -148,7 +153,7 @@ class Implement(Exercise):
         failed = next((o for o in outcomes if o.problem), None)
         if failed is None:
             return self._verdict("right", say("right"))
-        return self._named(outcomes) or self._unnamed(failed)
+        return self._named(outcomes) or self._unnamed(failed, outcomes)
 
     def _signature_problem(self, answer: Callable) -> str:
         """Say what is missing if the answer cannot take the reference's arguments."""
@@ -197,23 +202,76 @@ class Implement(Exercise):
         """Look for the wrong version that does what the answer does.
 
         On every case and in dtype first; then whatever the dtype; then on the
-        ordinary cases alone, for whoever makes two mistakes corrects one first.
+        ordinary cases alone, for whoever makes two mistakes corrects one first;
+        then on the first of those that fail, before any optional argument that
+        the answer may not look at yet.
         """
         ordinary = outcomes[: len(self.cases)]
         for tried, dtypes in ((outcomes, True), (outcomes, False), (ordinary, False)):
             failed = next((o for o in tried if o.differs(dtypes)), None)
             if failed is None:
                 continue
-            for mistake in self.mistakes:
-                for version in self.wrong_versions(mistake):
-                    if self._explains(version, tried, dtypes):
-                        return self._verdict(
-                            "mistake",
-                            say("mistake", what=self.say(mistake)),
-                            mistake=mistake,
-                            example=self._example(failed),
-                        )
-        return None
+            mistake = next(self._explaining(tried, dtypes), None)
+            if mistake is not None:
+                return self._mistake(mistake[0], failed)
+        tried, failed = self._first_groups(ordinary)
+        if failed is None or sum(o.differs(False) for o in tried) < 2:
+            return None  # on a single case, mistakes look alike
+        # Several may do the same on those; the one that is right on most of the
+        # others says the least that is not so.
+        found = list(self._explaining(tried, False))
+        if not found:
+            return None
+        mistake, _ = max(found, key=lambda pair: self._right(pair[1]))
+        return self._mistake(mistake, failed)
+
+    def _mistake(self, mistake: str, failed: "_Outcome") -> Verdict:
+        return self._verdict(
+            "mistake",
+            say("mistake", what=self.say(mistake)),
+            mistake=mistake,
+            example=self._example(failed),
+        )
+
+    def _first_groups(
+        self, outcomes: "Sequence[_Outcome]"
+    ) -> "tuple[list[_Outcome], _Outcome | None]":
+        """Return the cases up to the first group that fails, and its first failure.
+
+        A group is the cases that give the same optional arguments: first those
+        that give none, then those with one; the last parameter is the simplest.
+        """
+        names = [
+            n
+            for n, p in inspect.signature(self.reference).parameters.items()
+            if p.default is not p.empty
+        ]
+        groups: dict[tuple, list[_Outcome]] = {}
+        for outcome in outcomes:
+            given = [-i for i, n in enumerate(names) if n in outcome.arguments]
+            groups.setdefault((len(given), *sorted(given)), []).append(outcome)
+        tried: list[_Outcome] = []
+        for key in sorted(groups):
+            tried += groups[key]
+            failed = next((o for o in groups[key] if o.differs(False)), None)
+            if failed is not None:
+                return tried, failed
+        return tried, None
+
+    def _explaining(
+        self, tried: "Sequence[_Outcome]", dtypes: bool
+    ) -> Iterator[tuple[str, Callable]]:
+        """Give the mistakes that do what the answer does, with the wrong version."""
+        for mistake in self.mistakes:
+            for version in self.wrong_versions(mistake):
+                if self._explains(version, tried, dtypes):
+                    yield mistake, version
+
+    def _right(self, version: Callable) -> int:
+        """Count the ordinary cases on which a wrong version is right."""
+        watch = Watch()
+        outcomes = (self._try(version, arguments, watch) for arguments in self.cases)
+        return sum(not outcome.differs(False) for outcome in outcomes)
 
     def _explains(
         self, version: Callable, outcomes: "Sequence[_Outcome]", dtypes: bool
@@ -234,7 +292,7 @@ class Implement(Exercise):
                     return False
         return True
 
-    def _unnamed(self, failed: "_Outcome") -> Verdict:
+    def _unnamed(self, failed: "_Outcome", outcomes: "Sequence[_Outcome]") -> Verdict:
         if failed.problem == "error":
             return self._error(failed)
         expected, result = failed.expected, failed.run.result
@@ -260,7 +318,17 @@ class Implement(Exercise):
             what = say("changed", names=names)
         else:
             what = say("wrong")
-        return self._verdict("wrong", what, example=self._example(failed))
+        section = self.unnamed.get(self._cause(failed, outcomes))
+        example = self._example(failed)
+        return self._verdict("wrong", what, example=example, section=section)
+
+    def _cause(self, failed: "_Outcome", outcomes: "Sequence[_Outcome]") -> str:
+        """Return "dtype", or the optional argument without which all is right."""
+        if failed.problem == "dtype":
+            return "dtype"
+        wrong = [set(o.arguments) for o in outcomes if o.problem]
+        shared = [n for n in self.unnamed if all(n in given for given in wrong)]
+        return shared[0] if shared else ""
 
     def _error(self, outcome: "_Outcome") -> Verdict:
         done = outcome.run

@@ -111,6 +111,13 @@ def empty_row(x, axis, divide):
     return exps / exps.sum(axis=axis, keepdims=True)
 
 
+def empty_row_in_float32(x, axis, divide):
+    """Add a number to the sum that is 0 in float32."""
+    highest = x.max(axis=axis, keepdims=True)
+    exps = np.exp(x - np.where(np.isneginf(highest), x.dtype.type(0), highest))
+    return exps / (exps.sum(axis=axis, keepdims=True) + x.dtype.type(1e-300))
+
+
 def finite_infinity(x, axis, divide):
     return along(np.where(np.isneginf(x), x.dtype.type(-1e9), x), axis, divide)
 
@@ -154,6 +161,7 @@ softmax = Implement(
         case(x=np.array([-3e9, -INF])),
         case(x=np.array([-INF, -INF])),
         case(x=np.array([0.5, 2.0], dtype=np.float32)),
+        case(x=np.array([-INF, -INF], dtype=np.float32)),
         case(x=np.array([[0.0, 1.0], [1000.0, 1001.0]])),
         case(x=np.array([[0.0, 2.0, -INF], [-INF, -INF, -INF]])),
         case(x=np.array([[0.0, -INF, 1.0], [3.0, -INF, 1.0]]), axis=0),
@@ -172,7 +180,7 @@ softmax = Implement(
         "first_axis": first_axis,
         "over_everything": over_everything,
         "no_keepdims": (no_keepdims, no_keepdims_twice),
-        "empty_row": empty_row,
+        "empty_row": (empty_row, empty_row_in_float32),
         "finite_infinity": finite_infinity,
     },
     sections={
@@ -181,6 +189,7 @@ softmax = Implement(
         "empty_row": "01_qkv.practice",
         "finite_infinity": "01_qkv.practice",
     },
+    unnamed={"dtype": "01_qkv.practice"},
 )
 
 # --- scaled_dot_product_attention -------------------------------------------
@@ -316,6 +325,40 @@ def mask_of_zeros(q, k, allow, scale, softmax):
     return softmax(scores if allow is None else scores * allow)
 
 
+def mask_by_index(q, k, allow, scale, softmax):
+    scores = scores_of(q, k, scale)
+    if allow is not None:
+        scores[~allow] = -np.inf
+    return softmax(scores)
+
+
+def mask_times_infinity(q, k, allow, scale, softmax):
+    scores = scores_of(q, k, scale)
+    return softmax(scores if allow is None else scores + ~allow * -np.inf)
+
+
+def adds_mask(q, k, allow, scale, softmax):
+    scores = scores_of(q, k, scale)
+    return softmax(scores if allow is None else scores + allow)
+
+
+# Any softmax that does not overflow gives the same in these two.
+def renormalises(q, k, allow, scale, _):
+    weights = ops.softmax(scores_of(q, k, scale))
+    if allow is None:
+        return weights
+    weights = weights * allow
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def renormalises_or_zero(q, k, allow, scale, _):
+    weights = ops.softmax(scores_of(q, k, scale))
+    if allow is None:
+        return weights
+    weights = weights * allow
+    return divide_or_zero(weights, weights.sum(axis=-1, keepdims=True))
+
+
 def finite_mask(number):
     """Return weights that hide a score behind a large negative number."""
 
@@ -363,6 +406,10 @@ def no_softmax(q, k, allow, scale, softmax):
     return hide(scores_of(q, k, scale), allow)
 
 
+def no_softmax_no_scale(q, k, allow, scale, softmax):
+    return hide(products(q, k) * (1.0 if scale is None else scale), allow)
+
+
 def transposes_everything(q, k, allow, scale, softmax):
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     return softmax(hide(q @ k.T * scale, allow))
@@ -380,6 +427,10 @@ def asks_the_wrong_way(q, k, allow, scale, softmax):
 
 def empty_row_of_nan(q, k, allow, scale, softmax):
     return softmax_with_nan(hide(scores_of(q, k, scale), allow))
+
+
+def empty_row_of_nan_in_float32(q, k, allow, scale, softmax):
+    return empty_row_in_float32(hide(scores_of(q, k, scale), allow), -1, np.divide)
 
 
 def overflows(q, k, allow, scale, softmax):
@@ -429,7 +480,7 @@ def mean_of_values(q, k, v, allow, scale, softmax):
 
 
 WRONG_WEIGHTS = {
-    "no_softmax": no_softmax,
+    "no_softmax": (no_softmax, no_softmax_no_scale),
     "no_scale": (no_scale, no_scale_no_mask),
     "divides_by_d": divides_by_d,
     "multiplies_by_root": multiplies_by_root,
@@ -450,7 +501,11 @@ WRONG_WEIGHTS = {
     "mask_upside_down": mask_upside_down,
     "mask_after_softmax": mask_after_softmax,
     "mask_of_zeros": mask_of_zeros,
-    "empty_row": empty_row_of_nan,
+    "adds_mask": adds_mask,
+    "mask_by_index": mask_by_index,
+    "mask_times_infinity": mask_times_infinity,
+    "empty_row": (empty_row_of_nan, empty_row_of_nan_in_float32),
+    "renormalises": (renormalises, renormalises_or_zero),
     "overflows": overflows,
     "not_transposed": not_transposed,
     "transposes_everything": transposes_everything,
@@ -469,10 +524,16 @@ SECTIONS = {
     "mask_upside_down": "01_qkv.practice",
     "mask_after_softmax": "01_qkv.practice",
     "mask_of_zeros": "01_qkv.practice",
+    "adds_mask": "01_qkv.practice",
+    "mask_by_index": "01_qkv.practice",
+    "mask_times_infinity": "01_qkv.practice",
+    "renormalises": "01_qkv.practice",
     "finite_mask": "01_qkv.practice",
     "empty_row": "01_qkv.practice",
     "promotes_float32": "01_qkv.practice",
 }
+# The same for a failure that has no name.
+UNNAMED = {"dtype": "01_qkv.practice", "allow": "01_qkv.practice"}
 WRONG_WIDTHS = (root_of_keys, root_of_queries, root_of_first_axis)
 
 
@@ -547,6 +608,7 @@ def extreme_cases():
     }
     return [
         case(**two, allow=rows("..")),
+        case(**in_float32(two), allow=rows("..")),
         case(**in_float32(two)),
         case(**lowest, allow=rows("xx.")),
         case(**large),
@@ -603,6 +665,7 @@ scaled_dot_product_attention = Implement(
         "only_weights": "01_qkv.mix",
         "mean_of_values": "01_qkv.mix",
     },
+    unnamed=UNNAMED,
 )
 
 # --- swap_query_and_key -----------------------------------------------------

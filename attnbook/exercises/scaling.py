@@ -11,6 +11,7 @@ from attnbook.exercises.qkv import (
     ORDINARY,
     SECTIONS,
     SOFTMAXES,
+    UNNAMED,
     WRONG_WEIGHTS,
     WRONG_WIDTHS,
 )
@@ -45,6 +46,7 @@ spread_of_scores = Predict(
         "variance": float(WIDTH),
         "one_product": 1.0,
         "half": WIDTH / 2,
+        "in_proportion": 8.0 * WIDTH / 64,
         "chapter_example": 8.0,
         "scaled": 1 / math.sqrt(WIDTH),
     },
@@ -69,6 +71,7 @@ attention_weights = Implement(
         "no_scale": "02_scaling.saturation",
         "scales_weights": "02_scaling.practice",
     },
+    unnamed=UNNAMED,
 )
 
 # --- softmax_jacobian -------------------------------------------------------
