@@ -315,7 +315,23 @@ def chapter(q, k, allow=None, scale=None):
     return ops.softmax(_products(q, k) / np.sqrt(q.shape[-1]))
 
 
+def unscaled_with_t(q, k, allow=None, scale=None):
+    return ops.softmax(q @ k.T)
+
+
+def wrong_root_with_t(q, k, allow=None, scale=None):
+    return ops.softmax(q @ k.T / np.sqrt(k.shape[0]))
+
+
+def masked_late_with_t(q, k, allow=None, scale=None):
+    weights = ops.softmax(q @ k.T * (_root(q) if scale is None else scale))
+    return weights if allow is None else weights * allow
+
+
 WITH_IGNORANCE = [
+    (unscaled_with_t, "no_scale"),
+    (wrong_root_with_t, "wrong_width"),
+    (masked_late_with_t, "mask_after_softmax"),
     (unscaled, "no_scale"),
     (scaled_late, "scales_weights"),
     (raw_scores, "no_softmax"),
@@ -442,3 +458,10 @@ def test_a_tiny_number_in_the_sum_is_not_enough_in_float32():
 
 def test_a_spread_in_proportion_to_the_width_is_named():
     assert check("spread_of_scores", 32).mistake == "in_proportion"
+
+
+def test_a_softmax_that_ignores_its_axis_and_keepdims_is_told_of_one():
+    def softmax(x, axis=-1):
+        return np.exp(x) / np.exp(x).sum(axis=-1)
+
+    assert check("softmax", softmax).mistake == "no_keepdims"

@@ -240,6 +240,7 @@ class Implement(Exercise):
 
         A group is the cases that give the same optional arguments: first those
         that give none, then those with one; the last parameter is the simplest.
+        Stacks of matrices come after all of these.
         """
         names = [
             n
@@ -249,7 +250,9 @@ class Implement(Exercise):
         groups: dict[tuple, list[_Outcome]] = {}
         for outcome in outcomes:
             given = [-i for i, n in enumerate(names) if n in outcome.arguments]
-            groups.setdefault((len(given), *sorted(given)), []).append(outcome)
+            stacked = any(np.ndim(a) > 2 for a in outcome.arguments.values())
+            key = (stacked, len(given), *sorted(given))
+            groups.setdefault(key, []).append(outcome)
         tried: list[_Outcome] = []
         for key in sorted(groups):
             tried += groups[key]

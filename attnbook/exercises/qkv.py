@@ -83,6 +83,11 @@ def no_keepdims_twice(x, axis, divide):
     return divide(exps, exps.sum(axis=axis))
 
 
+def no_keepdims_no_maximum(x, axis, divide):
+    exps = np.exp(x)
+    return divide(exps, exps.sum(axis=axis))
+
+
 def no_exp(x, axis, divide):
     return divide(x, x.sum(axis=axis, keepdims=True))
 
@@ -179,7 +184,7 @@ softmax = Implement(
         "ignores_axis": ignores_axis,
         "first_axis": first_axis,
         "over_everything": over_everything,
-        "no_keepdims": (no_keepdims, no_keepdims_twice),
+        "no_keepdims": (no_keepdims, no_keepdims_twice, no_keepdims_no_maximum),
         "empty_row": (empty_row, empty_row_in_float32),
         "finite_infinity": finite_infinity,
     },
