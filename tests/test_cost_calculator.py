@@ -284,7 +284,7 @@ def test_bars_have_the_share_that_is_written(open_page):
 def test_presets_and_controls_set_the_state_and_reset_undoes_it(open_page):
     page = open_page()
     root = alive(page, QWEN)
-    before = root.inner_text()
+    before = shown(root), root.locator(".attn-sentence").inner_text()
     for name, config in CONFIGS.items():
         root.get_by_role("radio", name=name, exact=True).check(force=True)
         settle(page)
@@ -307,9 +307,8 @@ def test_presets_and_controls_set_the_state_and_reset_undoes_it(open_page):
     assert "A model of these sizes" in root.locator(".attn-sentence").inner_text()
     assert root.locator("[data-fact=context]").inner_text() == "–"
     root.get_by_role("button", name="Reset").click()
-    root.get_by_text("Sizes of your own").click()
     settle(page)
-    assert root.inner_text() == before
+    assert (shown(root), root.locator(".attn-sentence").inner_text()) == before
     assert state(page, QWEN) == CostCalculator()._state()
 
 
