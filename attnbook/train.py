@@ -8,7 +8,7 @@ each of them to finite differences.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from attnbook import model, ops
 from attnbook.ops import softmax
 
 _DATA = Path(__file__).parent / "data"
@@ -302,3 +303,355 @@ def train_pronoun_reader(
             optimiser.step(reader.parameters, grads, rate)
             losses.append(loss)
     return grammar, reader, losses
+
+
+# --- the three families ------------------------------------------------------
+
+Backward = Callable[[np.ndarray], np.ndarray]
+
+
+def gelu_backward(x: np.ndarray, grad: np.ndarray) -> np.ndarray:
+    """Return the gradient of ``ops.gelu`` with respect to ``x``."""
+    slope = (2 / np.pi) ** 0.5
+    t = np.tanh(slope * x * (1 + 0.044715 * x * x))
+    inner = slope * (1 + 3 * 0.044715 * x * x)
+    return grad * 0.5 * (1 + t + x * (1 - t * t) * inner)
+
+
+class Pass:
+    """One pass through a family of ``attnbook.model``, and the way back.
+
+    Each method returns what it computes and the function that takes the gradient
+    back through it; on the way back, gradients of parameters are added to
+    ``grads``. ``multiply_adds`` counts those of all products of matrices, both
+    ways. RMSNorm, the plain feed-forward, learned positions and as many key/value
+    heads as query heads are all it knows.
+    """
+
+    def __init__(self, family: model.EncoderOnly) -> None:
+        self.parameters, self.heads = family.parameters, family.heads
+        self.layers = family.layers
+        self.grads = {name: np.zeros_like(p) for name, p in self.parameters.items()}
+        self.multiply_adds = 0
+
+    def _times(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        out = a @ b
+        self.multiply_adds += out.size * a.shape[-1]
+        return out
+
+    def embed(self, ids: np.ndarray) -> tuple[np.ndarray, Callable]:
+        """Return vectors of tokens at their positions, (n, T) -> (n, T, D)."""
+        T = ids.shape[1]
+
+        def backward(grad: np.ndarray) -> None:
+            np.add.at(self.grads["tokens"], ids, grad)
+            self.grads["positions"][:T] += grad.sum(axis=0)
+
+        p = self.parameters
+        return p["tokens"][ids] + p["positions"][:T], backward
+
+    def linear(self, x: np.ndarray, name: str) -> tuple[np.ndarray, Backward]:
+        """Multiply by a matrix, (..., D) -> (..., F)."""
+        w, rows = self.parameters[name], x.reshape(-1, x.shape[-1])
+
+        def backward(grad: np.ndarray) -> np.ndarray:
+            flat = grad.reshape(-1, grad.shape[-1])
+            self.grads[name] += self._times(rows.T, flat)
+            return self._times(flat, w.T).reshape(x.shape)
+
+        return self._times(rows, w).reshape(*x.shape[:-1], -1), backward
+
+    def norm(self, x: np.ndarray, name: str) -> tuple[np.ndarray, Backward]:
+        """Apply RMSNorm, (..., D) -> (..., D)."""
+        gain, unit = self.parameters[f"{name}.gain"], unit_rms(x)
+
+        def backward(grad: np.ndarray) -> np.ndarray:
+            self.grads[f"{name}.gain"] += (grad * unit).sum(axis=(0, 1))
+            return unit_rms_backward(x, grad * gain)
+
+        return unit * gain, backward
+
+    def attention(
+        self, x: np.ndarray, memory: np.ndarray, name: str, allow: np.ndarray | None
+    ) -> tuple[np.ndarray, Callable]:
+        """Let x look at the memory; the way back gives the gradients of both."""
+        flat_q, back_q = self.linear(x, f"{name}.w_q")
+        flat_k, back_k = self.linear(memory, f"{name}.w_k")
+        flat_v, back_v = self.linear(memory, f"{name}.w_v")
+        q, k, v = (ops.split_heads(a, self.heads) for a in (flat_q, flat_k, flat_v))
+        scale = q.shape[-1] ** -0.5
+        scores = self._times(q, k.swapaxes(-1, -2)) * scale  # (n, H, T, S)
+        if allow is not None:
+            scores = np.where(allow, scores, scores.dtype.type(-np.inf))
+        weights = softmax(scores)
+        mixed = ops.merge_heads(self._times(weights, v))
+        out, back_o = self.linear(mixed, f"{name}.w_o")
+
+        def backward(grad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            grad_mixed = ops.split_heads(back_o(grad), self.heads)
+            grad_v = self._times(weights.swapaxes(-1, -2), grad_mixed)
+            grad_weights = self._times(grad_mixed, v.swapaxes(-1, -2))
+            # A hidden score has the weight 0, and so no gradient.
+            grad_scores = softmax_backward(weights, grad_weights) * scale
+            grad_q = self._times(grad_scores, k)
+            grad_k = self._times(grad_scores.swapaxes(-1, -2), q)
+            to_memory = back_k(ops.merge_heads(grad_k))
+            to_memory = to_memory + back_v(ops.merge_heads(grad_v))
+            return back_q(ops.merge_heads(grad_q)), to_memory
+
+        return out, backward
+
+    def feed_forward(self, x: np.ndarray, name: str) -> tuple[np.ndarray, Backward]:
+        """Let each token think for itself, (..., D) -> (..., D)."""
+        p = self.parameters
+        product, back_in = self.linear(x, f"{name}.w_in")
+        inner = product + p[f"{name}.b_in"]
+        out, back_out = self.linear(ops.gelu(inner), f"{name}.w_out")
+
+        def backward(grad: np.ndarray) -> np.ndarray:
+            self.grads[f"{name}.b_out"] += grad.sum(axis=(0, 1))
+            grad_inner = gelu_backward(inner, back_out(grad))
+            self.grads[f"{name}.b_in"] += grad_inner.sum(axis=(0, 1))
+            return back_in(grad_inner)
+
+        return out + p[f"{name}.b_out"], backward
+
+    def stack(
+        self,
+        stack: str,
+        x: np.ndarray,
+        allow: np.ndarray | None,
+        memory: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, Callable]:
+        """Run a whole stack; the way back gives the gradients of x and memory."""
+        ways = []
+        for layer in range(self.layers(stack)):
+            for part in ("attention", "cross", "feed_forward"):
+                if part == "cross" and memory is None:
+                    continue
+                name = f"{stack}.{layer}.{part}"
+                h, back_norm = self.norm(x, name)
+                if part == "feed_forward":
+                    out, back = self.feed_forward(h, name)
+                elif part == "cross":
+                    out, back = self.attention(h, memory, name, None)
+                else:
+                    out, back = self.attention(h, h, name, allow)
+                x = x + out
+                ways.append((part, back_norm, back))
+        out, back_last = self.norm(x, f"{stack}.norm")
+
+        def backward(grad: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
+            grad, grad_memory = back_last(grad), 0.0
+            for part, back_norm, back in reversed(ways):
+                into = back(grad)
+                if part == "cross":
+                    grad_memory = grad_memory + into[1]
+                    into = into[0]
+                elif part == "attention":
+                    into = into[0] + into[1]
+                grad = grad + back_norm(into)
+            return grad, grad_memory
+
+        return out, backward
+
+    def answers(
+        self, x: np.ndarray, asked: np.ndarray, targets: np.ndarray
+    ) -> tuple[float, Callable]:
+        """Return the mean loss at the places that are asked, (n, T) boolean."""
+        logits, back = self.linear(x[asked], "unembedding")
+        loss, grad_logits = cross_entropy(logits, targets[asked])
+
+        def backward() -> np.ndarray:
+            grad = np.zeros_like(x)
+            grad[asked] = back(grad_logits)
+            return grad
+
+        return loss, backward
+
+
+def family_loss(
+    family: model.EncoderOnly | model.DecoderOnly | model.EncoderDecoder,
+    inputs: np.ndarray,
+    asked: np.ndarray,
+    targets: np.ndarray,
+    source: np.ndarray | None = None,
+) -> tuple[float, Pass]:
+    """Return the mean loss of a batch and the pass, with its gradients.
+
+    Args:
+        family: which one it is decides about masks and stacks.
+        inputs: what the stack that answers is given, (n, T), integer.
+        asked: where a loss is taken, (n, T), boolean, True at least once.
+        targets: the right answer at each place, (n, T), integer.
+        source: what an encoder–decoder reads, (n, S), integer.
+    """
+    run, name = Pass(family), family.STACKS[-1]
+    T = inputs.shape[1]
+    allow = ops.causal_mask(T) if name == "decoder" else None
+    memory = None
+    if source is not None:
+        read, back_source = run.embed(source)
+        memory, back_encoder = run.stack("encoder", read, None)
+    x, back_inputs = run.embed(inputs)
+    x, back_stack = run.stack(name, x, allow, memory)
+    loss, back_answers = run.answers(x, asked, targets)
+    grad, grad_memory = back_stack(back_answers())
+    back_inputs(grad)
+    if source is not None:
+        back_source(back_encoder(grad_memory)[0])
+    return loss, run
+
+
+class MarkovChain:
+    """Texts in which a token decides about the next, up to one surprise in ten.
+
+    Each token has a usual successor, which follows it with probability 0.9, and
+    another, which follows it otherwise.
+    """
+
+    TOKENS, LENGTH, USUAL = 32, 16, 0.9
+    MASK, START = 32, 33  # two signs that occur in no text
+    VOCABULARY = 34
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        pairs = [rng.choice(self.TOKENS, 2, replace=False) for _ in range(self.TOKENS)]
+        self.successors = np.array(pairs)  # (TOKENS, 2), the usual one first
+
+    def draw(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Draw ``n`` texts, (n, LENGTH)."""
+        texts = np.empty((n, self.LENGTH), int)
+        texts[:, 0] = rng.integers(self.TOKENS, size=n)
+        for t in range(1, self.LENGTH):
+            other = rng.random(n) >= self.USUAL
+            texts[:, t] = self.successors[texts[:, t - 1], other.astype(int)]
+        return texts
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a family is asked while it learns.
+
+    ``hidden``: the share of the input tokens that a mask sign replaces; ``asked``:
+    the share of places at which a loss is taken. An encoder is asked where it
+    is masked.
+    """
+
+    family: type
+    asked: float = 1.0
+    hidden: float = 0.0
+
+
+OBJECTIVES = {
+    "decoder": Objective(model.DecoderOnly),
+    "encoder_decoder": Objective(model.EncoderDecoder),
+    "masked_15": Objective(model.EncoderOnly, 0.15, 0.15),
+    "masked_40": Objective(model.EncoderOnly, 0.40, 0.40),
+    "decoder_asked_15": Objective(model.DecoderOnly, asked=0.15),
+    "decoder_hidden_15": Objective(model.DecoderOnly, hidden=0.15),
+}
+
+
+def question(
+    objective: Objective, texts: np.ndarray, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Turn texts into what ``family_loss`` is given."""
+    chain, n = MarkovChain, len(texts)
+    if objective.family is model.EncoderDecoder:
+        half = chain.LENGTH // 2
+        source, targets = texts[:, :half], texts[:, half:]
+        start = np.full((n, 1), chain.START)
+        inputs = np.concatenate([start, targets[:, :-1]], axis=1)
+        asked = np.ones(targets.shape, bool)
+        return dict(inputs=inputs, asked=asked, targets=targets, source=source)
+    if objective.family is model.DecoderOnly:
+        inputs, targets = texts[:, :-1], texts[:, 1:]
+        asked = rng.random(targets.shape) < objective.asked
+        if objective.hidden:
+            hidden = rng.random(inputs.shape) < objective.hidden
+            inputs = np.where(hidden, chain.MASK, inputs)
+    else:
+        targets = texts
+        asked = rng.random(texts.shape) < objective.asked
+        inputs = np.where(asked, chain.MASK, texts)
+    if not asked.any():
+        raise ValueError("texts: none of them is asked anything; draw more")
+    return dict(inputs=inputs, asked=asked, targets=targets)
+
+
+def chain_accuracy(family, texts: np.ndarray) -> dict[str, float | None]:
+    """Return how often the best guess is right, at the last token and at a middle one.
+
+    ``last``: from all tokens before it. ``middle``: from all other tokens for an
+    encoder, from those before it for a decoder; an encoder–decoder, which reads
+    the first half and writes the second, is not asked (None).
+    """
+    chain, half = MarkovChain, MarkovChain.LENGTH // 2
+
+    def right(logits: np.ndarray, place: int) -> float:
+        return float((logits.argmax(axis=-1) == texts[:, place]).mean())
+
+    if isinstance(family, model.EncoderDecoder):
+        start = np.full((len(texts), 1), chain.START)
+        written = np.concatenate([start, texts[:, half:-1]], axis=1)
+        logits = family.logits(texts[:, :half], written)
+        return {"last": right(logits[:, -1], -1), "middle": None}
+    if isinstance(family, model.DecoderOnly):
+        logits = family.logits(texts[:, :-1])
+        return {
+            "last": right(logits[:, -1], -1),
+            "middle": right(logits[:, half - 1], half),
+        }
+    found = {}
+    for name, place in (("last", chain.LENGTH - 1), ("middle", half)):
+        covered = texts.copy()
+        covered[:, place] = chain.MASK
+        found[name] = right(family.logits(covered)[:, place], place)
+    return found
+
+
+def train_family(
+    name: str,
+    seed: int,
+    budget: float,
+    batch: int = 64,
+    every: int = 10,
+    threshold: float = 1.0,
+) -> tuple[model.EncoderOnly, list[dict]]:
+    """Train a tiny family on the chain until ``budget`` multiply–adds are spent.
+
+    Args:
+        name: of ``OBJECTIVES``.
+        seed: of the first parameters and of the texts.
+        budget: multiply–adds of products of matrices, forward and backward.
+        batch: texts in a step.
+        every: steps between two tests.
+        threshold: stop early once the last token is right this often.
+
+    Returns:
+        The model, and after each test ``step``, ``multiply_adds``, ``signals``
+        (losses taken so far) and what ``chain_accuracy`` found on 500 texts.
+    """
+    objective, chain = OBJECTIVES[name], MarkovChain(np.random.default_rng(1))
+    test = chain.draw(np.random.default_rng(99), 500)
+    rng = np.random.default_rng(seed)
+    family = objective.family.random(
+        rng, chain.VOCABULARY, chain.LENGTH, heads=1, dtype=np.float32
+    )
+    optimiser, curve = Adam(family.parameters), []
+    step = spent = signals = 0
+    with one_thread():
+        while spent < budget:
+            step += 1
+            asked = question(objective, chain.draw(rng, batch), rng)
+            _, run = family_loss(family, **asked)
+            optimiser.step(family.parameters, run.grads, 4e-3 * min(1, step / 50))
+            spent += run.multiply_adds
+            signals += int(asked["asked"].sum())
+            if step % every and spent < budget:
+                continue
+            point = {"step": step, "multiply_adds": spent, "signals": signals}
+            curve.append(point | chain_accuracy(family, test))
+            if curve[-1]["last"] >= threshold:
+                break
+    return family, curve

@@ -7,6 +7,7 @@ Each experiment writes attnbook/data/<name>.json. The text calls such numbers
 """
 
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -105,8 +106,62 @@ def stream_times() -> dict:
     return {"width": width, "threads": 1, "dtype": "float32", "runs": runs}
 
 
+def families() -> dict:
+    """Tiny families on one Markov chain, over seeds, against counted arithmetic.
+
+    ``cost`` is the arithmetic, in thousands of millions of multiply–adds, after
+    which the last token was first right as often as ``threshold`` says; None if
+    that did not happen. ``best`` is what nobody can beat on these 500 texts.
+    """
+    seeds, budgets, runs = range(5), {64: 16e9, 4: 4e9}, []
+    for batch, budget in budgets.items():
+        for name in train.OBJECTIVES:
+            for seed in seeds:
+                run = family_run(name, seed, batch, budget)
+                runs.append(run)
+                print(f"  {name}, batch {batch}, seed {seed}: {run['cost']}")
+    return {
+        "texts": 500,
+        "threshold": THRESHOLD,
+        "seeds": list(seeds),
+        "batches": list(budgets),
+        "budgets": [budget / 1e9 for budget in budgets.values()],
+        "best": runs[0]["best"],
+        "runs": runs,
+    }
+
+
+THRESHOLD = 0.85
+
+
+def family_run(name: str, seed: int, batch: int, budget: float) -> dict:
+    """Train one tiny family; its curve holds pairs of arithmetic and accuracy."""
+    # Tests are as dense in arithmetic for small batches as for large ones.
+    every = 10 if batch == 64 else 40
+    family, points = train.train_family(name, seed, budget, batch, every)
+    curve = [(round(p["multiply_adds"] / 1e9, 3), round(p["last"], 3)) for p in points]
+    reached = [cost for cost, right in curve if right >= THRESHOLD]
+    chain = train.MarkovChain(np.random.default_rng(1))
+    test = chain.draw(np.random.default_rng(99), 500)
+    usual = chain.successors[test[:, -2], 0] == test[:, -1]
+    return {
+        "objective": name,
+        "seed": seed,
+        "batch": batch,
+        "numbers": sum(p.size for p in family.parameters.values()),
+        "steps": points[-1]["step"],
+        "signals": points[-1]["signals"],
+        "cost": reached[0] if reached else None,
+        "last": points[-1]["last"],
+        "middle": points[-1]["middle"],
+        "best": float(usual.mean()),
+        "curve": curve,
+    }
+
+
 EXPERIMENTS = {
     "attention_times": attention_times,
+    "families": families,
     "pronoun_looks": pronoun_looks,
     "stream_times": stream_times,
 }
@@ -116,6 +171,8 @@ def main() -> None:
     for name in sys.argv[1:] or EXPERIMENTS:
         print(name)
         text = json.dumps(EXPERIMENTS[name](), indent=1) + "\n"
+        # The points of a curve stand on a line each.
+        text = re.sub(r"\[\s+([\d.]+),\s+([\d.]+)\s+\]", r"[\1, \2]", text)
         (DATA / f"{name}.json").write_text(text, "utf-8")
 
 
