@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import hypothesis
 import pytest
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 
@@ -18,6 +19,10 @@ AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "book" / "_ext")]
 
 import serve  # noqa: E402 (after the path to it)
+
+# Speed is measured in benchmarks/, and never by a test on a busy machine.
+hypothesis.settings.register_profile("book", deadline=None)
+hypothesis.settings.load_profile("book")
 
 # A test asks no other host for anything, and neither does the browser itself.
 BROWSER_ARGUMENTS = [

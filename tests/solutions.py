@@ -73,6 +73,21 @@ def multi_head_attention(x, w_q, w_k, w_v, w_o, heads, kv_heads=None, allow=None
     return mixed.swapaxes(-2, -3).reshape(merged) @ w_o
 
 
+def cross_attention(x, memory, w_q, w_k, w_v, w_o, heads, kv_heads=None, allow=None):
+    if kv_heads is None:
+        kv_heads = heads
+    group = heads // kv_heads
+    d = w_q.shape[-1] // heads
+    q = (x @ w_q).reshape((*x.shape[:-1], heads, d)).swapaxes(-2, -3)
+    cut = (*memory.shape[:-1], kv_heads, d)
+    k = (memory @ w_k).reshape(cut).swapaxes(-2, -3)
+    v = (memory @ w_v).reshape(cut).swapaxes(-2, -3)
+    k, v = np.repeat(k, group, axis=-3), np.repeat(v, group, axis=-3)
+    mixed = scaled_dot_product_attention(q, k, v, allow)
+    merged = (*x.shape[:-1], heads * d)
+    return mixed.swapaxes(-2, -3).reshape(merged) @ w_o
+
+
 def kv_cache_bytes(tokens, layers, kv_heads, head_width, bytes_per_number=2):
     return 2 * layers * kv_heads * tokens * head_width * bytes_per_number
 
@@ -129,6 +144,7 @@ SOLUTIONS = {
         softmax_jacobian,
         repeat_kv,
         multi_head_attention,
+        cross_attention,
         kv_cache_bytes,
         causal_mask,
         attend_with_past,
@@ -239,6 +255,16 @@ def _probe_multi_head_attention(rng):
     return arguments
 
 
+def _probe_cross_attention(rng):
+    arguments = _probe_multi_head_attention(rng)
+    x, S = arguments["x"], int(rng.integers(1, 4))
+    memory = rng.normal(size=(*x.shape[:-2], S, x.shape[-1])).astype(x.dtype)
+    if "allow" in arguments:
+        shape = (*arguments["allow"].shape[:-1], S)
+        arguments["allow"] = rng.random(shape) < 0.7
+    return {"x": arguments.pop("x"), "memory": memory, **arguments}
+
+
 def _probe_kv_cache_bytes(rng):
     names = ("tokens", "layers", "kv_heads", "head_width")
     arguments = {name: int(rng.integers(1, 30)) for name in names}
@@ -294,6 +320,7 @@ PROBES = {
     "softmax_jacobian": _probe_jacobian,
     "repeat_kv": _probe_repeat_kv,
     "multi_head_attention": _probe_multi_head_attention,
+    "cross_attention": _probe_cross_attention,
     "kv_cache_bytes": _probe_kv_cache_bytes,
     "causal_mask": _probe_mask,
     "attend_with_past": _probe_past,

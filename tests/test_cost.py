@@ -36,7 +36,7 @@ class Counter:
 
 
 @given(T=few, G=few, group=few, d=few, D=few)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_the_formulas_count_what_a_layer_does(T, G, group, d, D):
     H = G * group
     rng = np.random.default_rng(0)
@@ -60,7 +60,7 @@ def test_the_formulas_count_what_a_layer_does(T, G, group, d, D):
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 @given(S=few, N=few, G=few, d=few)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_cache_bytes_are_those_of_real_arrays(dtype, S, N, G, d):
     layers = [[np.zeros((G, S, d), dtype) for _ in "KV"] for _ in range(N)]
     held = sum(array.nbytes for layer in layers for array in layer)

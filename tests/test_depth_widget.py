@@ -105,7 +105,7 @@ def test_sizes_equal_numpy(call, arrangement, layers):
     layers=st.integers(1, 24),
     arrangement=st.sampled_from(ARRANGEMENTS),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_sizes_equal_numpy_for_any_network(call, seed, layers, arrangement):
     got = call("stackSizes", seed, layers, arrangement)
     expected = module.measured(seed, layers, **arrangement)

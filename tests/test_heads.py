@@ -54,7 +54,7 @@ def slow_multi_head_attention(x, w_q, w_k, w_v, w_o, heads, kv_heads, allow):
 
 
 @given(layers())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_several_heads_equal_the_slow_loop_for_each_sentence(layer):
     x, matrices, H, G, allow = layer
     fast = ops.multi_head_attention(x, *matrices, H, G, allow)
@@ -64,7 +64,7 @@ def test_several_heads_equal_the_slow_loop_for_each_sentence(layer):
 
 
 @given(layers())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_groups_equal_full_heads_whose_keys_are_equal_within_a_group(layer):
     x, (w_q, w_k, w_v, w_o), H, G, allow = layer
     d = w_q.shape[1] // H
@@ -81,7 +81,7 @@ def test_groups_equal_full_heads_whose_keys_are_equal_within_a_group(layer):
 
 
 @given(layers())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_output_is_the_sum_of_what_each_head_adds(layer):
     x, (w_q, w_k, w_v, w_o), H, G, _ = layer
     d = w_q.shape[1] // H
@@ -97,7 +97,7 @@ def test_the_output_is_the_sum_of_what_each_head_adds(layer):
 
 
 @given(layers())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_one_head_is_plain_attention(layer):
     x, (w_q, *_), _, _, _ = layer
     w_k, w_v = w_q[:, ::-1].copy(), 2 * w_q
@@ -110,7 +110,7 @@ def test_one_head_is_plain_attention(layer):
 
 
 @given(layers(), st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_shuffled_tokens_give_shuffled_outputs(layer, random):
     x, matrices, H, G, _ = layer
     order = list(range(x.shape[-2]))

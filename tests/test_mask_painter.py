@@ -83,14 +83,14 @@ def test_the_example_is_the_same_on_both_sides(call, browser, address):
     length=st.integers(0, S),
     cells=masks,
 )
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_masks_are_those_of_numpy(call, kind, window, prefix, length, cells):
     state = state_of(kind, window, prefix, length, cells)
     assert call("allowed", state) == mask_painter.allowed(**state).tolist()
 
 
 @given(cells=masks, disturbed=st.none() | st.integers(0, S - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_weights_and_outputs_are_those_of_ops(call, cells, disturbed):
     allow = np.array([[sign == "1" for sign in row] for row in cells])
     got, expected = (
@@ -103,7 +103,7 @@ def test_weights_and_outputs_are_those_of_ops(call, cells, disturbed):
 
 
 @given(cells=masks)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_influence_is_measured_and_zero_to_the_last_bit(call, cells):
     allow = np.array([[sign == "1" for sign in row] for row in cells])
     got, expected = (

@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
@@ -128,7 +128,6 @@ def test_a_hidden_key_has_the_weight_zero_exactly():
     lengths=st.lists(st.integers(0, 6), min_size=1, max_size=3),
     causal=st.booleans(),
 )
-@settings(deadline=None)
 def test_padding_that_is_masked_is_padding_that_is_not_there(T, lengths, causal):
     S, B = 6, len(lengths)
     q, k, v = some_qkv(T, S, batch=(B, 2))

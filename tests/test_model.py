@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_shapes import python
 
@@ -19,7 +19,6 @@ def some(shape, seed=0, dtype=np.float64):
     room=st.sampled_from([None, 30]),
     dtype=st.sampled_from([np.float32, np.float64]),
 )
-@settings(deadline=None)
 def test_a_cache_gives_back_what_came_whatever_the_chunks(chunks, room, dtype):
     S = sum(chunks)
     k, v = some((2, 3, S, 4), dtype=dtype), some((2, 3, S, 5), 1, dtype)
@@ -40,7 +39,6 @@ def test_a_cache_gives_back_what_came_whatever_the_chunks(chunks, room, dtype):
 
 
 @given(chunks=st.lists(st.integers(1, 4), min_size=1, max_size=5))
-@settings(deadline=None)
 def test_attention_in_chunks_equals_attention_at_once(chunks):
     T = sum(chunks)
     q, k, v = some((2, T, 3)), some((2, T, 3), 1), some((2, T, 4), 2)

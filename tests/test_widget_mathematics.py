@@ -49,7 +49,7 @@ def call(page):
 
 
 @given(x=scores)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @pytest.mark.parametrize("widget", ["three_steps", "scaling"])
 def test_softmax(call, widget, x):
     expected = ops.softmax(np.array(x, dtype=float))
@@ -77,7 +77,7 @@ def test_softmax_at_the_extremes(call, x):
 
 
 @given(x=scores)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_entropy_in_bits(call, x):
     weights = ops.softmax(np.array(x, dtype=float))
     bits = call("scaling", "entropyBits", weights.tolist())
@@ -92,7 +92,7 @@ def test_no_entropy_is_minus_zero(call, weights):
 
 
 @given(data=st.data(), n=st.integers(1, 4), m=st.integers(1, 4), p=st.integers(1, 4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_matrix_and_dot_products(call, data, n, m, p):
     def matrix(rows, columns):
         row = st.lists(numbers, min_size=columns, max_size=columns)
@@ -109,7 +109,7 @@ def test_matrix_and_dot_products(call, data, n, m, p):
 
 
 @given(values=st.lists(numbers, min_size=1, max_size=30))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_variance(call, values):
     np.testing.assert_allclose(
         call("scaling", "variance", values), np.var(values), rtol=1e-12, atol=1e-9
@@ -126,7 +126,7 @@ def test_normal_density_is_that_of_the_law(call, variance):
 
 
 @given(seed=seeds, index=st.integers(0, 2**23))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_random_words_are_the_same_bit_for_bit(call, seed, index):
     expected = scaling.random_words(seed, np.array([index]))[0]
     assert call("scaling", "randomWord", seed, index) == int(expected)
@@ -149,7 +149,7 @@ def test_random_words_are_those_of_mulberry32(call):
 
 
 @given(seed=seeds, index=st.integers(0, 2**20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_normals_and_their_products(call, seed, index):
     words = scaling.random_words(seed, np.array([2 * index, 2 * index + 1]))
     u1, u2 = (words + 0.5) / 2**32
@@ -187,7 +187,7 @@ def test_sums_over_dimensions_equal_numpy(call, page, seed):
     values=st.lists(st.floats(-20, 20), min_size=1, max_size=60),
     limit=st.sampled_from([8, 32]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_histogram_counts_what_numpy_counts(call, values, limit):
     # NumPy puts the upper end into the last bin and rounds edges its own way.
     edges = np.linspace(-limit, limit, 65)
@@ -202,7 +202,7 @@ def test_histogram_counts_what_numpy_counts(call, values, limit):
     rows=st.lists(st.tuples(coordinates, coordinates), min_size=4, max_size=4),
     asker=st.integers(0, 3),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_the_three_steps_are_attention(call, rows, asker):
     x = np.array(rows)
     q, k, v = (x @ three_steps._PROJECTIONS[name] for name in ("query", "key", "value"))
@@ -226,7 +226,7 @@ def test_the_three_steps_are_attention(call, rows, asker):
 
 
 @given(x=st.floats(-10, 10))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_coordinates_are_snapped_as_python_snaps_them(call, x):
     tenths = 10 * x
     if abs(tenths - math.floor(tenths) - 0.5) < 1e-6:
