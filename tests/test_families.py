@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from test_ops_oracle import onnx_attention
 
 from attnbook import ops
 from attnbook.model import DecoderOnly, EncoderDecoder, EncoderOnly
@@ -67,6 +68,20 @@ def test_cross_attention_by_loops(heads, kv_heads):
         expected[t] = np.concatenate(brought) @ w_o
     out = ops.cross_attention(x, memory, w_q, w_k, w_v, w_o, heads, kv_heads)
     assert np.allclose(out, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("kv_heads", [4, 2, 1])
+def test_cross_attention_equals_the_onnx_operator(kv_heads):
+    rng = np.random.default_rng(4)
+    x, memory = rng.standard_normal((2, 3, 8)), rng.standard_normal((2, 5, 8))
+    w_q, w_k, w_v, w_o = weights_of(rng, 8, 4, kv_heads, 2)
+    padding = ops.padding_mask([5, 3], 5)
+    q = ops.split_heads(x @ w_q, 4)
+    k, v = (ops.split_heads(memory @ w, kv_heads) for w in (w_k, w_v))
+    mask = np.broadcast_to(padding, (2, 4, 3, 5)).copy()
+    theirs = ops.merge_heads(onnx_attention(q, k, v, mask, None)) @ w_o
+    ours = ops.cross_attention(x, memory, w_q, w_k, w_v, w_o, 4, kv_heads, padding)
+    assert np.allclose(ours, theirs, atol=1e-12)
 
 
 def test_looking_at_oneself_is_multi_head_attention():
