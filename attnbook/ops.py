@@ -338,7 +338,8 @@ def _check_whole(least: int, **numbers: int | np.integer) -> None:
     for name, number in numbers.items():
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
             raise TypeError(
-                f"{name} must be a whole number, but it is a {type(number).__name__}"
+                f"{name} must be a whole number, but it is {number!r}, "
+                f"a {type(number).__name__}"
             )
         if number < least:
             raise ValueError(f"{name} is {number}; it must be at least {least}")
@@ -437,14 +438,6 @@ def padding_mask(
 # --- several heads ----------------------------------------------------------
 
 
-def _check_count(name: str, count: int) -> None:
-    """Refuse a number of heads or repetitions that is not a whole one from 1."""
-    if isinstance(count, bool) or not isinstance(count, int | np.integer):
-        raise TypeError(f"{name} must be a whole number, but it is {count!r}")
-    if count < 1:
-        raise ValueError(f"{name} is {count}; it must be at least 1")
-
-
 def split_heads(
     x: Float[np.ndarray, "*B T Hd"], heads: int
 ) -> Float[np.ndarray, "*B H T d"]:
@@ -469,7 +462,7 @@ def split_heads(
     """
     _check_float(x=x)
     _check_last_axes(2, "(..., T, H·d)", x=x)
-    _check_count("heads", heads)
+    _check_whole(1, heads=heads)
     if x.shape[-1] % heads:
         raise ValueError(
             f"heads is {heads}, but x has shape {x.shape}; heads must divide its last "
@@ -527,7 +520,7 @@ def repeat_kv(
     """
     _check_float(x=x)
     _check_last_axes(3, "(..., G, S, d)", x=x)
-    _check_count("n", n)
+    _check_whole(1, n=n)
     return np.repeat(x, n, axis=-3)
 
 
@@ -552,8 +545,8 @@ def _check_projections(
 ) -> None:
     _check_float(x=x)
     _check_last_axes(2, "(..., T, D)", x=x)
-    _check_count("heads", heads)
-    _check_count("kv_heads", kv_heads)
+    _check_whole(1, heads=heads)
+    _check_whole(1, kv_heads=kv_heads)
     if heads % kv_heads:
         raise ValueError(
             f"kv_heads is {kv_heads} and heads is {heads}; kv_heads must divide heads, "
