@@ -61,7 +61,8 @@ serve: $(SITE)  ## build the book and serve it on this machine
 	@$(PY) tools/serve.py
 
 lab: setup  ## open the notebooks in JupyterLab
-	@$(VENV)/bin/jupyter lab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/en
+	@$(VENV)/bin/jupyter lab --ServerApp.root_dir="$(CURDIR)" \
+	  --LabApp.default_url=/lab/tree/notebooks/en $(if $(filter 0,$(shell id -u)),--allow-root)
 
 browser: setup
 	@$(PY) tools/browser.py > /dev/null
