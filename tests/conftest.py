@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import hypothesis
 import pytest
-from playwright.sync_api import Browser, Page, Route, sync_playwright
+from playwright.sync_api import Browser, Page, Request, Route, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "_build" / "site"
@@ -108,6 +108,11 @@ class Visit:
     refused: list[str] = field(default_factory=list)
     requested: list[str] = field(default_factory=list)
 
+    def note_failure(self, request: Request) -> None:
+        """Note a request that failed, unless the page was left while it ran."""
+        if request.failure != "net::ERR_ABORTED":
+            self.failed.append(request.url)
+
     def assert_clean(self) -> None:
         """Fail if there was an error, a failed request or a look at another host."""
         assert self.errors == []
@@ -143,7 +148,7 @@ def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
         page = visit.page
         page.on("console", lambda m: m.type == "error" and visit.errors.append(m.text))
         page.on("pageerror", lambda error: visit.errors.append(str(error)))
-        page.on("requestfailed", lambda request: visit.failed.append(request.url))
+        page.on("requestfailed", visit.note_failure)
         page.on(
             "response",
             lambda r: r.status >= 400 and visit.failed.append(f"{r.status} {r.url}"),
