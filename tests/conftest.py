@@ -105,18 +105,21 @@ class Visit:
     page: Page
     errors: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    cut_off: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     requested: list[str] = field(default_factory=list)
 
     def note_failure(self, request: Request) -> None:
-        """Note a request that failed, unless the page was left while it ran."""
-        if request.failure != "net::ERR_ABORTED":
-            self.failed.append(request.url)
+        """Note a failed request; one that was cut off may mean a page was left."""
+        cut_off = request.failure == "net::ERR_ABORTED"
+        (self.cut_off if cut_off else self.failed).append(request.url)
 
     def assert_clean(self) -> None:
         """Fail if there was an error, a failed request or a look at another host."""
         assert self.errors == []
         assert self.failed == []
+        stayed = self.page.url.partition("#")[0] == self.requested[0]
+        assert self.cut_off == [] or not stayed
         assert self.refused == []
 
 
