@@ -8,16 +8,21 @@ each of them to finite differences.
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from attnbook import model, ops
 from attnbook.ops import softmax
+
+try:
+    from threadpoolctl import threadpool_limits
+except ModuleNotFoundError:  # in the browser, where there is one thread anyway
+    threadpool_limits = None
 
 _DATA = Path(__file__).parent / "data"
 
@@ -27,6 +32,9 @@ Parameters = dict[str, np.ndarray]
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Hold BLAS to one thread: small matrices lose time on more."""
+    if threadpool_limits is None:
+        yield
+        return
     with threadpool_limits(limits=1, user_api="blas"):
         yield
 
@@ -655,3 +663,149 @@ def train_family(
             if curve[-1]["last"] >= threshold:
                 break
     return family, curve
+
+
+# --- a model that writes (the chapter on building one) -----------------------
+
+
+class Letters:
+    """The letters of a text, in the order of the alphabet, as a vocabulary."""
+
+    def __init__(self, text: str) -> None:
+        self.letters = "".join(sorted(set(text)))
+        self._index = {letter: i for i, letter in enumerate(self.letters)}
+
+    def __len__(self) -> int:
+        return len(self.letters)
+
+    def encode(self, text: str) -> np.ndarray:
+        """Return the number of each letter, (T,); all must be in the vocabulary."""
+        unknown = sorted(set(text) - set(self.letters))
+        if unknown:
+            raise ValueError(f"text has {unknown[0]!r}, which is not in the vocabulary")
+        return np.array([self._index[letter] for letter in text], int)
+
+    def decode(self, ids: np.ndarray) -> str:
+        """Return the text that the numbers stand for."""
+        return "".join(self.letters[i] for i in ids)
+
+
+def alice() -> str:
+    """Return *Alice's Adventures in Wonderland* (Carroll 1865) in small letters.
+
+    Chapter headings, quotation marks, brackets and underscores are left out, and
+    each paragraph is one line. The book is in the public domain.
+    """
+    return (_DATA / "alice.txt").read_text("utf-8")
+
+
+def held_out(ids: np.ndarray, share: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
+    """Cut a text in two: what is learned from, and its end, which is not."""
+    cut = round(len(ids) * (1 - share))
+    return ids[:cut], ids[cut:]
+
+
+def pieces(ids: np.ndarray, starts: np.ndarray, T: int) -> dict[str, np.ndarray]:
+    """Return pieces of T tokens and, for each token, the one after it, (n, T)."""
+    windows = ids[starts[:, None] + np.arange(T + 1)]
+    inputs, targets = windows[:, :-1], windows[:, 1:]
+    return dict(inputs=inputs, targets=targets, asked=np.ones(inputs.shape, bool))
+
+
+def loss_on(writer: model.DecoderOnly, ids: np.ndarray) -> float:
+    """Return the mean loss of a model on a text, cut into pieces of its length.
+
+    The first tokens of each piece see little before them, as in training.
+    """
+    T = len(writer.parameters["positions"])
+    cut = pieces(ids, np.arange(0, len(ids) - T, T), T)
+    logits = writer.logits(cut["inputs"])
+    rows = logits.reshape(-1, logits.shape[-1])
+    return cross_entropy(rows, cut["targets"].ravel())[0]
+
+
+def counting_loss(ids: np.ndarray, test: np.ndarray, words: int, order: int) -> float:
+    """Return the mean loss of a table of counts, in nats: no model, a baseline.
+
+    What followed the last ``order − 1`` tokens is counted in ``ids``. A context
+    that is rare there is mixed with the next shorter one, down to every token alike:
+    ``p = (count + kinds · p_shorter) / (total + kinds)``, where ``kinds`` is how many
+    different tokens followed.
+
+    Witten and Bell 1991, method C, mixed as in interpolated smoothing.
+    """
+    learned, asked = ids.tolist(), test.tolist()
+    tables = []
+    for n in range(order):
+        table: dict[tuple, Counter] = defaultdict(Counter)
+        for i in range(n, len(learned)):
+            table[tuple(learned[i - n : i])][learned[i]] += 1
+        tables.append({c: (k, sum(k.values()), len(k)) for c, k in table.items()})
+    total = 0.0
+    for i in range(order - 1, len(asked)):
+        p = 1 / words
+        for n, table in enumerate(tables):
+            found = table.get(tuple(asked[i - n : i]))
+            if found is None:
+                break
+            counts, times, kinds = found
+            p = (counts[asked[i]] + kinds * p) / (times + kinds)
+        total -= np.log(p)
+    return float(total / (len(asked) - order + 1))
+
+
+WRITER = {"length": 48, "width": 64, "layers": 2, "heads": 4}
+
+
+def new_writer(seed: int, words: int) -> tuple[model.DecoderOnly, np.random.Generator]:
+    """Return an untrained model of the chapter's sizes, and its generator."""
+    rng = np.random.default_rng(seed)
+    return model.DecoderOnly.random(rng, words, **WRITER, dtype=np.float32), rng
+
+
+def train_writer(
+    seed: int, ids: np.ndarray, words: int, steps: int = 700, batch: int = 16
+) -> tuple[model.DecoderOnly, list[float]]:
+    """Train a small decoder to say which token comes next in a text.
+
+    Returns:
+        The model, and the loss at each step.
+    """
+    writer, rng = new_writer(seed, words)
+    optimiser, losses, T = Adam(writer.parameters), [], WRITER["length"]
+    with one_thread():
+        for step in range(1, steps + 1):
+            starts = rng.integers(len(ids) - T, size=batch)
+            loss, run = family_loss(writer, **pieces(ids, starts, T))
+            rate = warm_up_and_cosine(step, steps, highest=1e-2)
+            optimiser.step(writer.parameters, run.grads, rate)
+            losses.append(loss)
+    return writer, losses
+
+
+def recorded_writer() -> model.DecoderOnly:
+    """Return the model of ``train_writer(0, …)`` as it was recorded, in float32.
+
+    Training amplifies the last bits in which machines differ; what is written with
+    these numbers is the same everywhere.
+    """
+    with np.load(_DATA / "small_writer.npz") as kept:
+        parameters = {name: kept[name].astype(np.float32) for name in kept.files}
+    return model.DecoderOnly(parameters, heads=WRITER["heads"])
+
+
+def weight_by_distance(weights: np.ndarray, farthest: int = 8) -> np.ndarray:
+    """Return how much is looked 0, 1, … ``farthest`` places back, on average.
+
+    Args:
+        weights: (..., H, T, T), causal.
+
+    Returns:
+        (H, farthest + 1), over all leading axes and all places that have so many
+        before them.
+    """
+    T = weights.shape[-1]
+    t = np.arange(farthest, T)
+    back = [weights[..., t, t - n].mean(axis=-1) for n in range(farthest + 1)]
+    by_head = np.stack(back, axis=-1)  # (..., H, farthest + 1)
+    return by_head.reshape(-1, *by_head.shape[-2:]).mean(axis=0)

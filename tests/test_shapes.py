@@ -11,7 +11,7 @@ UNDER_THE_HOOK = """
 import numpy as np
 from jaxtyping import TypeCheckError, install_import_hook
 with install_import_hook("attnbook", "beartype.beartype"):
-    from attnbook import ops
+    from attnbook import ops, sampling
 """
 RIGHT = """
 rng = np.random.default_rng(0)
@@ -23,7 +23,10 @@ for batch in ((), (2,), (2, 3)):
             w = ops.attention_weights(q, k, allow)
             ops.scaled_dot_product_attention(q, k, v, allow, 0.5)
         ops.softmax(q, 0), ops.entropy(w), ops.softmax_jacobian(w)
+        sampling.temperature(q, 0.5), sampling.temperature(q, 0)
+        sampling.top_k(q, 2), sampling.top_p(q, 0.5), sampling.sample(q, rng)
 ops.sample_dot_products(rng, 4, (2, 3)), ops.sample_dot_products(rng, 4, 5)
+sampling.generate(lambda ids: np.zeros((len(ids), 5)), [1], 3, rng)
 print("all shapes hold")
 """
 WRONG = """
@@ -47,5 +50,5 @@ def test_the_hook_would_notice_a_wrong_shape():
 
 
 def test_readers_do_not_need_jaxtyping():
-    code = "import sys; import attnbook.ops; print('jaxtyping' in sys.modules)"
+    code = "import sys; import attnbook.sampling; print('jaxtyping' in sys.modules)"
     assert python(code) == "False"

@@ -2,8 +2,9 @@
 
     python tools/record_experiments.py [name …]
 
-Each experiment writes attnbook/data/<name>.json. The text calls such numbers
-"recorded"; a test repeats one seed of each.
+Each experiment writes attnbook/data/<name>.json, and small_writer the numbers of
+a model beside it. The text calls such numbers "recorded"; a test repeats one seed
+of each.
 """
 
 import json
@@ -159,10 +160,103 @@ def family_run(name: str, seed: int, batch: int, budget: float) -> dict:
     }
 
 
+# Beginnings of which the logits are kept, for the widget.
+BEGINNINGS = (
+    "alice was beginning to get very tired of sitting by her sister o",
+    "said the mock turtl",
+    "the mouse ",
+    "alice th",
+    "oh dear! ",
+    "and the q",
+)
+
+
+def small_writer() -> dict:
+    """Small models that write like Alice, over seeds; the first is kept whole.
+
+    ``heads`` holds for each layer and head the mean weight on the token itself and
+    on those 1, 2, … places before it, on the held-out text.
+    """
+    text = train.alice()
+    letters = train.Letters(text)
+    ids, test = train.held_out(letters.encode(text))
+    runs = []
+    for seed in range(5):
+        writer, losses = train.train_writer(seed, ids, len(letters))
+        untrained, _ = train.new_writer(seed, len(letters))
+        runs.append(writer_run(seed, writer, untrained, test, losses, len(letters)))
+        print(f"  seed {seed}: {runs[-1]['test']:.3f} nats")
+        if seed == 0:
+            kept = {n: a.astype(np.float16) for n, a in writer.parameters.items()}
+            np.savez_compressed(DATA / "small_writer.npz", **kept)
+    writer = train.recorded_writer()
+    return {
+        "letters": letters.letters,
+        "beginnings": [
+            {
+                "text": beginning,
+                "logits": np.round(
+                    writer.logits(letters.encode(beginning[-48:]))[-1].astype(float), 3
+                ).tolist(),
+            }
+            for beginning in BEGINNINGS
+        ],
+        "runs": runs,
+    }
+
+
+def writer_run(seed, writer, untrained, test, losses, words) -> dict:
+    """Measure one small model: its loss, where its heads look, what it repeats."""
+    texts = train.pieces(test, np.arange(0, 4800, 48), 48)["inputs"]
+
+    def looks(model):
+        return [
+            train.weight_by_distance(w).astype(float).round(3).tolist()
+            for w in model.attention(texts)
+        ]
+
+    return {
+        "seed": seed,
+        "first": round(losses[0], 3),
+        "test": round(train.loss_on(writer, test), 3),
+        "heads": looks(writer),
+        "untrained": looks(untrained),
+        "repeating": repeating(writer, words),
+    }
+
+
+def repeating(writer, words: int, tokens: int = 24) -> dict:
+    """See whether a model that has read random letters expects them a second time."""
+    half = np.random.default_rng(5).integers(words, size=(200, tokens))
+    twice = np.concatenate([half, half], axis=1)  # (200, 48)
+    logits = writer.logits(twice[:, :-1])
+    t = np.arange(tokens, 2 * tokens)
+    # An induction head looks from a letter to what followed the same one before.
+    most = max(
+        float(w[:, :, t, t - tokens + 1].mean(axis=(0, 2)).max())
+        for w in writer.attention(twice)
+    )
+    loss = {
+        name: round(
+            train.cross_entropy(
+                logits[:, part].reshape(-1, words), twice[:, 1:][:, part].ravel()
+            )[0],
+            3,
+        )
+        for name, part in (("first", slice(7, 23)), ("second", slice(31, 47)))
+    }
+    return {
+        **loss,
+        "most": round(most, 3),
+        "even": round(float((1 / (t + 1)).mean()), 3),
+    }
+
+
 EXPERIMENTS = {
     "attention_times": attention_times,
     "families": families,
     "pronoun_looks": pronoun_looks,
+    "small_writer": small_writer,
     "stream_times": stream_times,
 }
 
@@ -171,8 +265,10 @@ def main() -> None:
     for name in sys.argv[1:] or EXPERIMENTS:
         print(name)
         text = json.dumps(EXPERIMENTS[name](), indent=1) + "\n"
-        # The points of a curve stand on a line each.
-        text = re.sub(r"\[\s+([\d.]+),\s+([\d.]+)\s+\]", r"[\1, \2]", text)
+        # A list of numbers, such as the point of a curve, stands on one line.
+        text = re.sub(
+            r"\[[-+\d.e,\s]+\]", lambda found: json.dumps(json.loads(found[0])), text
+        )
         (DATA / f"{name}.json").write_text(text, "utf-8")
 
 
