@@ -146,9 +146,24 @@ def test_the_recorded_trainings_can_be_repeated(looks):
     assert abs(again["right"] - run["right"]) < 0.03
 
 
-@pytest.mark.parametrize("name", ["attention_times", "stream_times"])
+@pytest.mark.parametrize("name", ["attention_times", "local_times", "stream_times"])
 def test_recorded_times_cover_what_they_say(name):
     recorded = json.loads((DATA / f"{name}.json").read_text("utf-8"))
     assert recorded["threads"] == 1
     for run in recorded["runs"]:
         assert all(seconds > 0 for seconds in run["seconds"].values())
+
+
+@pytest.mark.parametrize("places", [5, 24])
+def test_both_ways_that_are_timed_find_the_same(places):
+    signal = np.random.default_rng(0).standard_normal(places, np.float32)
+    pattern = np.array([-1, 0.5, 2], np.float32)
+    looks = record_experiments.neighbour_looks(places, 3)
+    padded = np.concatenate([[0], signal, [0]])
+    expected = sum(pattern[j] * padded[j : j + places] for j in range(3))
+    for found in (
+        record_experiments.by_sliding(signal, pattern),
+        record_experiments.by_heads(signal, pattern, looks),
+    ):
+        assert found.dtype == np.float32
+        assert np.allclose(found, expected, atol=1e-6)

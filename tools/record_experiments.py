@@ -107,6 +107,54 @@ def stream_times() -> dict:
     return {"width": width, "threads": 1, "dtype": "float32", "runs": runs}
 
 
+def local_times() -> dict:
+    """Seconds to find a pattern of three neighbours, by sliding and by three heads."""
+    rng = np.random.default_rng(0)
+    pattern = np.array([-1, 0, 1], np.float32)
+    runs = []
+    with train.one_thread():
+        for places in (128, 256, 512, 1024, 2048, 4096):
+            signal = rng.standard_normal(places, np.float32)
+            looks = neighbour_looks(places, len(pattern))
+            seconds = {}
+            for name, find, given in (
+                ("attention", by_heads, (signal, pattern, looks)),
+                ("convolution", by_sliding, (signal, pattern)),
+            ):
+                times = []
+                for _ in range(9):
+                    start = time.perf_counter()
+                    find(*given)
+                    times.append(time.perf_counter() - start)
+                seconds[name] = round(float(np.median(times)), 8)
+            runs.append({"places": places, "seconds": seconds})
+            print(f"  {places} places: {seconds}")
+    return {"pattern": len(pattern), "threads": 1, "dtype": "float32", "runs": runs}
+
+
+def neighbour_looks(places: int, width: int) -> list[np.ndarray]:
+    """Return a mask for each neighbour, (T, S); at the ends there may be nobody."""
+    steps = range(-(width // 2), width - width // 2)
+    return [np.eye(places, k=step, dtype=bool) for step in steps]
+
+
+def by_sliding(signal: np.ndarray, pattern: np.ndarray) -> np.ndarray:
+    """Slide the pattern along the signal, with zeros beyond its ends."""
+    return np.correlate(signal, pattern, "same")
+
+
+def by_heads(
+    signal: np.ndarray, pattern: np.ndarray, looks: list[np.ndarray]
+) -> np.ndarray:
+    """Find the same by a head for each number; its mask leaves one neighbour."""
+    no_match, values = np.zeros((len(signal), 1), signal.dtype), signal[:, None]
+    found = np.zeros_like(signal)
+    for number, allow in zip(pattern, looks, strict=True):
+        mixed = ops.scaled_dot_product_attention(no_match, no_match, values, allow)
+        found += number * mixed[:, 0]
+    return found
+
+
 def families() -> dict:
     """Tiny families on one Markov chain, over seeds, against counted arithmetic.
 
@@ -255,6 +303,7 @@ def repeating(writer, words: int, tokens: int = 24) -> dict:
 EXPERIMENTS = {
     "attention_times": attention_times,
     "families": families,
+    "local_times": local_times,
     "pronoun_looks": pronoun_looks,
     "small_writer": small_writer,
     "stream_times": stream_times,
