@@ -1,14 +1,20 @@
 """Serve the built site on this machine only, and print its address.
 
 Usage: python tools/serve.py (port 8000 or the next free one; PORT=… chooses)
+
+In the packed book this file lies beside the site, and opens it in the browser, too.
+It needs nothing but Python.
 """
 
 import functools
 import http.server
 import os
+import webbrowser
 from pathlib import Path
 
-SITE = Path(__file__).resolve().parents[1] / "_build" / "site"
+HERE = Path(__file__).resolve().parent
+PACKED = (HERE / "site" / "index.html").exists()
+SITE = HERE / "site" if PACKED else HERE.parent / "_build" / "site"
 HOST = "127.0.0.1"
 
 
@@ -76,7 +82,10 @@ def main() -> None:
             f"Port {wanted or '8000 to 8099'}: {error.strerror}."
         ) from None
     with server:
-        print(f"Serving the book at http://{HOST}:{server.server_port}/ (Ctrl-C stops)")
+        address = f"http://{HOST}:{server.server_port}/"
+        print(f"Serving the book at {address} (Ctrl-C stops)", flush=True)
+        if PACKED:
+            webbrowser.open(address)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
