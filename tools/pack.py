@@ -14,14 +14,15 @@ import time
 import zipfile
 from pathlib import Path
 
-from build import commit_time
+from build import commit_time  # it makes book/_ext importable, too
+
+# isort: split
+from book_pages import PUBLISHED
 
 ROOT = Path(__file__).resolve().parents[1]
-NAME = "who-looks-at-whom"
+NAME = PUBLISHED.removesuffix(".zip")
 # Already compressed: deflating them again costs time and saves nothing.
 PACKED = {".webp", ".png", ".woff2", ".whl", ".zip"}
-# Where the archive lies when it is published; it cannot hold itself.
-PUBLISHED = f"{NAME}.zip"
 
 
 def pack(site: Path, archive: Path) -> None:
@@ -34,6 +35,7 @@ def pack(site: Path, archive: Path) -> None:
     files = {
         f"site/{path.relative_to(site).as_posix()}": path
         for path in site.rglob("*")
+        # A published site holds its archive, which cannot hold itself.
         if path.is_file() and path != site / PUBLISHED
     }
     files["serve.py"] = ROOT / "tools" / "serve.py"
@@ -55,7 +57,7 @@ def pack(site: Path, archive: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--site", type=Path, default=ROOT / "_build" / "site")
-    parser.add_argument("--output", type=Path, default=ROOT / "_build" / f"{NAME}.zip")
+    parser.add_argument("--output", type=Path, default=ROOT / "_build" / PUBLISHED)
     arguments = parser.parse_args()
     pack(arguments.site.resolve(), arguments.output.resolve())
     size = arguments.output.stat().st_size / 1e6

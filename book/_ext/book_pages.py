@@ -13,6 +13,8 @@ from sphinx.application import Sphinx
 from attnbook.language import catalogue
 
 ROOT = Path(__file__).resolve().parents[2]
+# The packed book on the site; tools/pack.py writes it.
+PUBLISHED = "who-looks-at-whom.zip"
 # Named on the page about the book; the rest of the pinned set is in the repository.
 SHOWN_VERSIONS = (
     "numpy",
@@ -150,11 +152,14 @@ def _configure(app, config) -> None:
     config.html_theme_options["search_bar_text"] = strings["page.search_this"]
     repository = address("BOOK_REPO_URL").removesuffix(".git")
     report = strings["page.report_here"].format(address=f"{repository}/issues")
+    site = address("BOOK_SITE_URL")
+    offline = strings["page.offline_here"].format(address=f"{site}/{PUBLISHED}")
     config.myst_substitutions = {
         **config.myst_substitutions,
         **versions,
         "version_python": ".".join(platform.python_version_tuple()[:2]),
         "report": report if repository else strings["page.report_clone"],
+        "offline": offline if site else strings["page.offline_clone"],
     }
 
 
