@@ -5,10 +5,11 @@ import re
 
 import numpy as np
 import pytest
+import widget_support
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from traitlets import TraitError
-from widget_support import served, write_page
+from widget_support import served, settle, write_page
 
 from attnbook import model, ops, train
 from attnbook.widgets import ThreeFamilies, three_families
@@ -247,50 +248,14 @@ def test_the_alternative_says_who_sees_whom_and_what_is_asked():
 # ---- in a page ----
 
 
-@pytest.fixture
-def open_page(browser, address):
-    contexts, reports = [], []
-
-    def open_page(fragment="", **settings):
-        settings = {"viewport": {"width": 800, "height": 900}, **settings}
-        contexts.append(browser.new_context(**settings))
-        page = contexts[-1].new_page()
-        page.on("console", lambda message: reports.append(message.text))
-        page.on("pageerror", lambda error: reports.append(str(error)))
-        page.goto(address + fragment)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert reports == []
-
-
 def alive(page, family="encoder"):
-    host = page.locator("[data-widget]").nth(PLACES[family])
-    host.scroll_into_view_if_needed()
-    host.locator(".attn-root").wait_for()
+    root = widget_support.alive(page, PLACES[family])
     page.mouse.move(0, 0)
-    return host.locator(".attn-root")
+    return root
 
 
 def state(page, family="encoder") -> dict:
-    return (
-        page.locator("[data-widget]")
-        .nth(PLACES[family])
-        .evaluate(
-            """async (host) => {
-            const { modelOf } = await import("/_static/widgets/loader.js");
-            const model = modelOf(host);
-            const names = Object.keys(model.get("_start"));
-            return Object.fromEntries(names.map((name) => [name, model.get(name)]));
-        }"""
-        )
-    )
-
-
-def settle(page) -> None:
-    page.evaluate("new Promise((d) => requestAnimationFrame(() => d()))")
+    return widget_support.state(page, PLACES[family])
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -364,6 +329,24 @@ def test_rows_answer_the_keyboard(open_page):
     page.keyboard.press("End")
     settle(page)
     assert state(page)["place"] == 8
+
+
+def test_a_pointer_at_rest_does_not_hold_the_keyboard_back(open_page):
+    page = open_page()
+    root = alive(page)
+    root.locator("button.attn-place").nth(2).click()
+    for place in (3, 4):
+        page.keyboard.press("ArrowDown")
+        page.wait_for_timeout(150)  # the browser looks again what lies below it
+        assert state(page)["place"] == place
+    page.mouse.move(*page_point(root.locator("tr[data-place='7'] td").nth(1)))
+    settle(page)
+    assert state(page)["place"] == 7
+
+
+def page_point(locator) -> tuple[float, float]:
+    box = locator.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 def test_a_click_covers_for_the_encoder_alone(open_page):

@@ -238,7 +238,8 @@ function drawGrids({ follow, press, signal }) {
       },
       { signal },
     );
-  onRow("pointerover", follow);
+  // Not pointerover: a page that changes under a pointer at rest fires that, too.
+  onRow("pointermove", follow);
   onRow("focusin", follow);
   onRow("click", (place, event) => {
     if (event.target.closest("button")) press(place);
