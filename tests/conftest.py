@@ -174,3 +174,27 @@ def wake_widgets(page: Page) -> None:
                 break
             page.wait_for_timeout(50)
         assert host.get_attribute("data-hydrated") == "1"
+
+
+@pytest.fixture
+def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
+    """Open the page with widgets at the module's ``address``.
+
+    At the end nothing may have been reported in its console, and nothing failed.
+    """
+    contexts, reports = [], []
+
+    def open_page(fragment: str = "", **settings) -> Page:
+        settings = {"viewport": {"width": 800, "height": 900}, **settings}
+        contexts.append(browser.new_context(**settings))
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: reports.append(message.text))
+        page.on("pageerror", lambda error: reports.append(str(error)))
+        page.on("requestfailed", lambda request: reports.append(request.url))
+        page.goto(address + fragment)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert reports == []

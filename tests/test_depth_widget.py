@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from traitlets import TraitError
-from widget_support import served, write_page
+from widget_support import served, settle, state, write_page
 
 from attnbook.depth import KINDS, NORMS
 from attnbook.widgets import Depth
@@ -46,40 +46,6 @@ def call(browser, address):
 
     yield call
     page.close()
-
-
-@pytest.fixture
-def open_page(browser, address):
-    pages, reports = [], []
-
-    def open_page(fragment="", **viewport):
-        size = {"width": 800, "height": 900, **viewport}
-        pages.append(browser.new_page(viewport=size))
-        pages[-1].on("console", lambda message: reports.append(message.text))
-        pages[-1].on("pageerror", lambda error: reports.append(str(error)))
-        pages[-1].goto(address + fragment)
-        pages[-1].locator(".attn-root").wait_for()
-        return pages[-1]
-
-    yield open_page
-    for page in pages:
-        page.close()
-    assert reports == []
-
-
-def state(page) -> dict:
-    return page.locator("[data-widget]").evaluate(
-        """async (host) => {
-            const { modelOf } = await import("/_static/widgets/loader.js");
-            const model = modelOf(host);
-            const names = Object.keys(model.get("_start"));
-            return Object.fromEntries(names.map((name) => [name, model.get(name)]));
-        }"""
-    )
-
-
-def settle(page) -> None:
-    page.evaluate("new Promise((d) => requestAnimationFrame(() => d()))")
 
 
 # --- the mathematics ---------------------------------------------------------
@@ -292,7 +258,7 @@ def test_a_state_comes_from_an_address_and_damaged_ones_change_nothing(open_page
 
 @pytest.mark.parametrize("width", [320, 360, 640, 1600])
 def test_nothing_overflows_at_any_width(open_page, width):
-    page = open_page(width=width)
+    page = open_page(viewport={"width": width, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     outside = page.locator(".attn-root").evaluate(
         """(root) => {

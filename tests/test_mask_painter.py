@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from traitlets import TraitError
-from widget_support import served, write_page
+from widget_support import alive, served, settle, state, write_page
 
 from attnbook import ops
 from attnbook.widgets import MaskPainter, mask_painter
@@ -189,51 +189,6 @@ def test_the_words_in_the_alternative_say_who_moves():
 
 
 # ---- in a page ----
-
-
-@pytest.fixture
-def open_page(browser, address):
-    contexts, reports = [], []
-
-    def open_page(fragment="", **settings):
-        settings = {"viewport": {"width": 800, "height": 900}, **settings}
-        contexts.append(browser.new_context(**settings))
-        page = contexts[-1].new_page()
-        page.on("console", lambda message: reports.append(message.text))
-        page.on("pageerror", lambda error: reports.append(str(error)))
-        page.goto(address + fragment)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert reports == []
-
-
-def alive(page, place=0):
-    host = page.locator("[data-widget]").nth(place)
-    host.scroll_into_view_if_needed()
-    host.locator(".attn-root").wait_for()
-    return host.locator(".attn-root")
-
-
-def state(page, place=0) -> dict:
-    return (
-        page.locator("[data-widget]")
-        .nth(place)
-        .evaluate(
-            """async (host) => {
-            const { modelOf } = await import("/_static/widgets/loader.js");
-            const model = modelOf(host);
-            const names = Object.keys(model.get("_start"));
-            return Object.fromEntries(names.map((name) => [name, model.get(name)]));
-        }"""
-        )
-    )
-
-
-def settle(page) -> None:
-    page.evaluate("new Promise((d) => requestAnimationFrame(() => d()))")
 
 
 def shown(root, cells) -> list[str]:

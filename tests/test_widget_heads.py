@@ -5,7 +5,7 @@ import html
 import numpy as np
 import pytest
 from traitlets import TraitError
-from widget_support import served, write_page
+from widget_support import alive, served, settle, state, write_page
 
 from attnbook import cost, ops
 from attnbook.cost import CONFIGS
@@ -28,26 +28,6 @@ def address(tmp_path_factory):
         yield address
 
 
-@pytest.fixture
-def open_page(browser, address):
-    """Open the page; at the end nothing may have been reported in its console."""
-    contexts, reports = [], []
-
-    def open_page(fragment="", **settings):
-        settings = {"viewport": {"width": 800, "height": 900}, **settings}
-        contexts.append(browser.new_context(**settings))
-        page = contexts[-1].new_page()
-        page.on("console", lambda message: reports.append(message.text))
-        page.on("pageerror", lambda error: reports.append(str(error)))
-        page.goto(address + fragment)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert reports == []
-
-
 @pytest.fixture(scope="module")
 def call(browser, address):
     page = browser.new_page()
@@ -65,33 +45,6 @@ def call(browser, address):
 
     yield call
     page.close()
-
-
-def alive(page, place):
-    host = page.locator("[data-widget]").nth(place)
-    host.scroll_into_view_if_needed()
-    root = host.locator(".attn-root")
-    root.wait_for()
-    return root
-
-
-def state(page, place):
-    return (
-        page.locator("[data-widget]")
-        .nth(place)
-        .evaluate(
-            """async (host) => {
-            const { modelOf } = await import("/_static/widgets/loader.js");
-            const model = modelOf(host);
-            const names = Object.keys(model.get("_start"));
-            return Object.fromEntries(names.map((name) => [name, model.get(name)]));
-        }"""
-        )
-    )
-
-
-def settle(page):
-    page.evaluate("new Promise((d) => requestAnimationFrame(() => d()))")
 
 
 def rows(root):

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from widget_support import served, write_page
+from widget_support import alive, host, served, settle, state, write_page
 
 from attnbook import ops
 from attnbook.palette import DARK, LIGHT
@@ -32,50 +32,6 @@ def address(tmp_path_factory):
         yield address
 
 
-@pytest.fixture
-def open_page(browser, address):
-    """Open the page; at the end nothing may have been reported in its console."""
-    contexts, reports = [], []
-
-    def open_page(fragment="", **settings):
-        settings = {"viewport": {"width": 800, "height": 900}, **settings}
-        contexts.append(browser.new_context(**settings))
-        page = contexts[-1].new_page()
-        page.on("console", lambda message: reports.append(message.text))
-        page.on("pageerror", lambda error: reports.append(str(error)))
-        page.on("requestfailed", lambda request: reports.append(request.url))
-        page.goto(address + fragment)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert reports == []
-
-
-def host(page, place):
-    return page.locator("[data-widget]").nth(place)
-
-
-def alive(page, place):
-    """Bring a widget near; return its root once it lives."""
-    host(page, place).scroll_into_view_if_needed()
-    root = host(page, place).locator(".attn-root")
-    root.wait_for()
-    return root
-
-
-def state(page, place) -> dict:
-    return host(page, place).evaluate(
-        """async (host) => {
-            const { modelOf } = await import("/_static/widgets/loader.js");
-            const model = modelOf(host);
-            const names = Object.keys(model.get("_start"));
-            return Object.fromEntries(names.map((name) => [name, model.get(name)]));
-        }"""
-    )
-
-
 def put(page, place, **values) -> None:
     """Set traits as a kernel would, and wait until they are shown."""
     host(page, place).evaluate(
@@ -86,10 +42,6 @@ def put(page, place, **values) -> None:
         }""",
         values,
     )
-
-
-def settle(page) -> None:
-    page.evaluate("new Promise((d) => requestAnimationFrame(() => d()))")
 
 
 def texts(locator) -> list[str]:

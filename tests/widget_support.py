@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from playwright.sync_api import Locator, Page
+
 from attnbook.widgets import BookWidget, static_files
 
 # As strict as the book's pages: no inline script, no inline style, no eval.
@@ -55,3 +57,36 @@ def write_page(folder: Path, *widgets: BookWidget) -> None:
 </html>""",
         "utf-8",
     )
+
+
+# --- in the browser ------------------------------------------------------------
+
+
+def host(page: Page, place: int = 0) -> Locator:
+    """Return where a widget lives, counted from 0 in the order of the page."""
+    return page.locator("[data-widget]").nth(place)
+
+
+def alive(page: Page, place: int = 0) -> Locator:
+    """Bring a widget near; return its root once it lives."""
+    host(page, place).scroll_into_view_if_needed()
+    root = host(page, place).locator(".attn-root")
+    root.wait_for()
+    return root
+
+
+def state(page: Page, place: int = 0) -> dict:
+    """Return the state that a living widget's model has."""
+    return host(page, place).evaluate(
+        """async (host) => {
+            const { modelOf } = await import("/_static/widgets/loader.js");
+            const model = modelOf(host);
+            const names = Object.keys(model.get("_start"));
+            return Object.fromEntries(names.map((name) => [name, model.get(name)]));
+        }"""
+    )
+
+
+def settle(page: Page) -> None:
+    """Wait for the next frame, in which widgets show what has changed."""
+    page.evaluate("new Promise((d) => requestAnimationFrame(() => d()))")
