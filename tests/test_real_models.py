@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attnbook import model as families
-from attnbook import ops
+from attnbook import ops, train
 from attnbook.pretrained import MiniLM, load_minilm, load_smollm2
 
 DATA = Path(__file__).with_name("data")
@@ -26,6 +26,13 @@ KNOWN = {
         "624 8685 6600 284",
     ),
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    # Other tests run beside these: threads that wait for each other cost much.
+    with train.one_thread():
+        yield
 
 
 @pytest.fixture(scope="module")
