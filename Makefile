@@ -15,11 +15,13 @@ PYTHON ?= $(shell for p in python3.12 python3.13 python3.11 python3; do \
   $$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
   2>/dev/null && { echo $$p; break; }; done)
 
-BOOK_SOURCES := $(shell find _config.yml book notebooks attnbook figures tools/build.py \
+BOOK_SOURCES := $(shell find _config.yml book notebooks attnbook figures live tools/build.py \
   package-lock.json -type f ! -path '*/__pycache__/*' ! -path '*/.ipynb_checkpoints/*' 2>/dev/null)
 SITE := _build/site/.built
 # Links to the repository are baked into the pages: a change of address rebuilds them.
 ADDRESSES := _build/addresses
+# So is Python, where its files can be had.
+PYODIDE := _build/pyodide.txt
 
 .PHONY: help setup book serve zip lab test lint unit nbval nbval-oldest browser notebooks figures \
   experiments models catalogues requirements screenshots bench clean FORCE
@@ -50,7 +52,13 @@ $(ADDRESSES): FORCE
 	@env | grep '^BOOK_' | sort > $@.new || true
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-$(SITE): $(BOOK_SOURCES) $(ADDRESSES) | setup
+$(PYODIDE): FORCE | setup
+	@mkdir -p _build
+	@$(PY) live/fetch.py $(if $(CI),--required) > $@.new || { cat $@.new; exit 1; }
+	@cat $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+$(SITE): $(BOOK_SOURCES) $(ADDRESSES) $(PYODIDE) | setup
 	@$(PY) tools/build.py
 	@touch $@
 

@@ -12,7 +12,7 @@ from attnbook.language import catalogue, languages, set_language, translate
 ROOT = Path(__file__).parents[1]
 LOCALE = ROOT / "attnbook" / "locale"
 ENGLISH = set(catalogue("en"))
-ROOMS = ("page", "widget", "figure", "language")
+ROOMS = ("page", "widget", "figure", "language", "live")
 
 # A name in the source: "page.search", f"widget.scaling.{thing}", `widget.${w}.and`.
 QUOTED = re.compile(
@@ -31,6 +31,8 @@ def _sources() -> list[Path]:
         "book/_templates/**/*.html",
         "book/assets/*.js",
         "figures/*.py",
+        "live/*.py",
+        "live/*.js",
         "tools/*.py",
     )
     return sorted(path for pattern in patterns for path in ROOT.glob(pattern))
@@ -46,9 +48,18 @@ def _needed_by(path: Path) -> tuple[set[str], set[str]]:
     text = path.read_text("utf-8")
     named: set[str] = set()
     built: set[str] = set()
+    if path.parent.name == "live":
+        # The room has one helper, which its scripts hand to each other.
+        for word in re.findall(r"""\bsay\(\s*["'`]([^"'`]+)["'`]""", text, re.I):
+            if PLACEHOLDER.search(word):
+                built |= _fits(f"live.{word}")
+            else:
+                named.add(f"live.{word}")
+        words = re.findall(r"""["'`](\w+)["'`]""", text)
+        built |= {f"live.{word}" for word in words} & ENGLISH
     for match in QUOTED.finditer(text):
         string = match[2]
-        if string.endswith((".", ".html", ".js", ".css")):
+        if string.endswith((".", ".html", ".js", ".css", ".py")):
             continue  # a prefix or a file
         if not PLACEHOLDER.search(string):
             named.add(string)

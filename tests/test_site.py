@@ -138,10 +138,13 @@ def test_every_page_has_its_policy_first_and_its_hashes_right(site, soups):
             + "'"
             for tag in soup.find_all("script", src=False)
         }
-        scripts = ["'self'", *sorted(hashes)]
+        scripts, workers = ["'self'", *sorted(hashes)], ""
+        if soup.find("script", src=re.compile(r"/live/start\.")):
+            scripts.append("'wasm-unsafe-eval'")
+            workers = "worker-src blob:; "
         # The whole of it: a rule that is missing or laxer than this is a hole.
         assert meta["content"] == (
-            f"default-src 'none'; script-src {' '.join(scripts)}; "
+            f"default-src 'none'; script-src {' '.join(scripts)}; {workers}"
             "style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
             "font-src 'self'; connect-src 'self'; form-action 'self'; "
             "base-uri 'none'"
@@ -205,6 +208,9 @@ def test_pages_are_light(site, soups):
         }
         if soups[address].find(attrs={"data-widget": True}):
             expected.add("loader.js")
+        if soups[address].find(attrs={"data-cell": True}):
+            # Where Python is in the pages at all.
+            expected |= {"start.en.js"} & {path.name for path in site.glob("live/*")}
         if address.endswith("search.html"):
             expected |= {
                 "doctools.js",
@@ -239,7 +245,8 @@ def _notebook(**cells: dict) -> nbformat.NotebookNode:
 
 def _tree(folder: Path, page: str = "", notebook=None) -> Path:
     """Lay a small book with the real tools into ``folder``."""
-    for name in ("_config.yml", "book/_ext", "book/_templates", "book/assets", "tools"):
+    names = ("_config.yml", "book/_ext", "book/_templates", "book/assets", "tools")
+    for name in (*names, "live"):
         source, target = ROOT / name, folder / name
         if source.is_dir():
             shutil.copytree(
@@ -326,6 +333,22 @@ def test_a_build_without_addresses_names_no_other_place(tmp_path):
     assert not (site / "sitemap.xml").exists()
     assert not (site / "robots.txt").exists()
     assert not soup.find("link", rel="canonical")
+
+
+def test_a_build_without_pyodide_says_so_and_has_no_dead_button(tmp_path):
+    folder = _tree(tmp_path / "book")
+    result = _build(folder)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    said = [line for line in result.stdout.splitlines() if "no Python" in line]
+    assert len(said) == 1
+    site = folder / "_build" / "site"
+    assert {path.name for path in site.iterdir()} == {"en", "index.html", "404.html"}
+    page = (site / "en/01_chapter.html").read_text("utf-8")
+    assert "data-cell" in page
+    for trace in ("live/", "pyodide", "lab/", "data-role", "wasm-unsafe-eval"):
+        assert trace not in page
+    for sheet in site.rglob("book-*.css"):
+        assert "live-" not in sheet.read_text("utf-8")
 
 
 def test_addresses_in_the_environment_appear(tmp_path):
@@ -422,6 +445,9 @@ def test_two_builds_of_one_commit_are_byte_identical(tmp_path):
         # The second is cloned from the first: ROOT may have moved on.
         source = clone
         (clone / "node_modules").symlink_to(ROOT / "node_modules")
+        if (ROOT / "_build" / "pyodide").is_dir():
+            (clone / "_build").mkdir()
+            (clone / "_build" / "pyodide").symlink_to(ROOT / "_build" / "pyodide")
         # The clone's own attnbook, not the one that is installed for development.
         built = _build(clone, PYTHONPATH=str(clone))
         assert built.returncode == 0, built.stdout[-3000:] + built.stderr[-3000:]

@@ -4,8 +4,9 @@ Usage: python tools/build.py [--language en]… [--output _build/site]
 
 Every edition (a folder book/<language> with a _toc.yml) is gathered from
 notebooks/<language>, book/<language> and figures into _build/src/<language> and
-built with Jupyter Book; any warning fails. The old site is replaced only when
-everything has been built. Two builds of one commit give the same bytes.
+built with Jupyter Book; any warning fails. Where Pyodide has been fetched
+(live/fetch.py), Python for the pages and the lab is added. The old site is replaced
+only when everything has been built. Two builds of one commit give the same bytes.
 
 Environment: BOOK_SITE_URL (where the site will be published), BOOK_REPO_URL,
 BOOK_REPO_BRANCH, BOOK_BINDER_URL, BOOK_HUB_URL (see book/_ext/book_pages.py).
@@ -26,8 +27,9 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "_build"
-sys.path.insert(0, str(ROOT / "book" / "_ext"))
+sys.path[:0] = [str(ROOT / "book" / "_ext"), str(ROOT / "live")]
 
+import publish  # noqa: E402
 from book_pages import address, editions  # noqa: E402
 from book_policy import protect  # noqa: E402
 
@@ -85,8 +87,11 @@ def localised(figure: Path) -> bool:
     return any(f".{code}." in figure.name for code in editions())
 
 
-def write_config(language: str, source: Path) -> Path:
-    """Write the edition's configuration, with absolute paths, and return its place."""
+def write_config(language: str, source: Path, live: bool) -> Path:
+    """Write the edition's configuration, with absolute paths, and return its place.
+
+    ``live`` says whether its pages can run Python.
+    """
     config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
     override = ROOT / "book" / language / "_config.yml"
     if override.exists():
@@ -97,6 +102,7 @@ def write_config(language: str, source: Path) -> Path:
     }
     sphinx = config["sphinx"]["config"]
     sphinx["book_language"] = language
+    sphinx["book_live"] = live
     sphinx["html_static_path"] = [str(ROOT / "book" / "assets")]
     sphinx["templates_path"] = [str(ROOT / "book" / "_templates")]
     sphinx["html_favicon"] = str(ROOT / "book" / "assets" / sphinx["html_favicon"])
@@ -105,15 +111,17 @@ def write_config(language: str, source: Path) -> Path:
     return path
 
 
-def build_edition(language: str) -> Path:
+def build_edition(language: str, live: bool) -> Path:
     """Build one edition and return the folder with its pages.
+
+    ``live`` says whether the pages can run Python.
 
     Raises ``SystemExit`` if Jupyter Book reports anything.
     """
     source = BUILD / "src" / language
     output = BUILD / "book" / language
     gather(language, source)
-    config = write_config(language, source)
+    config = write_config(language, source, live)
     shutil.rmtree(output, ignore_errors=True)
     command = [
         sys.executable,
@@ -251,8 +259,11 @@ def main() -> None:
     staged = output.with_name(output.name + ".new")
     shutil.rmtree(staged, ignore_errors=True)
     staged.mkdir(parents=True)
+    live = publish.available()
     for language in languages:
-        shutil.copytree(build_edition(language), staged / language)
+        shutil.copytree(build_edition(language, live), staged / language)
+    if live:
+        publish.write(staged, languages, commit_time())
     (staged / "index.html").write_text(entrance(languages), "utf-8")
     first = languages[0]
     page = (staged / first / "404.html").read_text("utf-8")
@@ -260,6 +271,8 @@ def main() -> None:
     write_addresses(staged)
     replace(staged, output)
     print(f"The site is in {os.path.relpath(output)}.")
+    if not live:
+        print("It has no Python in its pages and no lab: live/fetch.py says why.")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 """What a notebook must be to be published, and how its cells are marked.
 
 A cell that was never run, was run out of order, or ended in an error fails the
-build. Every code cell's container carries ``data-cell="<cell id>"``.
+build. Every code cell's container carries ``data-cell="<cell id>"``, and what
+``book_live`` has to say about it.
 """
 
 import json
 from html import escape
 from pathlib import Path
 
+from book_live import marks
 from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.util import logging
@@ -63,7 +65,10 @@ def _mark_cells(app, doctree: nodes.document) -> None:
     ]
     for node in containers:
         marked = code_cell("", *node.children, **node.attributes)
-        marked["cell_id"] = cells[node["cell_index"]]["id"]
+        cell = cells[node["cell_index"]]
+        marked["data"] = {"data-cell": cell["id"]}
+        if app.config.book_live:
+            marked["data"] |= marks(cell)
         node.replace_self(marked)
 
 
@@ -74,9 +79,7 @@ def _prompts(app, config) -> None:
 
 
 def _visit_cell(translator, node: code_cell) -> None:
-    translator.body.append(
-        translator.starttag(node, "div", **{"data-cell": node["cell_id"]})
-    )
+    translator.body.append(translator.starttag(node, "div", **node["data"]))
 
 
 def _depart_cell(translator, node: code_cell) -> None:

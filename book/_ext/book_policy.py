@@ -14,6 +14,7 @@ from pathlib import Path
 from sphinx.errors import ExtensionError
 
 _SCRIPT = re.compile(r"<script(?P<attributes>[^>]*)>(?P<code>.*?)</script>", re.S)
+_LIVE = re.compile(r'<script type="module" src="[./]*live/start\.\w+\.js">')
 _CHARSET = re.compile(r'<meta charset="[^"]*"\s*/?>', re.I)
 
 
@@ -47,13 +48,24 @@ def script_hashes(html: str) -> list[str]:
     return sorted(hashes)
 
 
+def runs_python(html: str) -> bool:
+    """Say whether Python can be started from a page."""
+    return bool(_LIVE.search(html))
+
+
 def policy(html: str) -> str:
     """Return the Content-Security-Policy for a page."""
-    scripts = " ".join(["'self'", *script_hashes(html)])
+    scripts = ["'self'", *script_hashes(html)]
+    workers = []
+    if runs_python(html):
+        scripts.append("'wasm-unsafe-eval'")
+        # A worker from a blob inherits this policy; one from an address would not.
+        workers = ["worker-src blob:"]
     return "; ".join(
         [
             "default-src 'none'",
-            f"script-src {scripts}",
+            f"script-src {' '.join(scripts)}",
+            *workers,
             # KaTeX and the widgets place things with style attributes.
             "style-src 'self' 'unsafe-inline'",
             "img-src 'self' data:",

@@ -23,6 +23,7 @@ from fontTools.ttLib import TTFont
 # It tells of every table that it keeps.
 logging.getLogger("fontTools").setLevel(logging.WARNING)
 
+LIVE = Path(__file__).resolve().parents[2] / "live"
 _STYLESHEET = re.compile(r'[ \t]*<link [^>]*rel="stylesheet"[^>]*>\n?')
 _HREF = re.compile(r'href="([^"]+)"')
 _CLASS = re.compile(r'class="([^"]*)"')
@@ -168,8 +169,8 @@ def _normal(path: PurePosixPath) -> PurePosixPath:
     return PurePosixPath(*parts)
 
 
-def _join_stylesheets(out: Path, pages: dict[Path, str]) -> None:
-    uses = _uses(pages, sorted((out / "_static").rglob("*.js")))
+def _join_stylesheets(out: Path, pages: dict[Path, str], live: list[Path]) -> None:
+    uses = _uses(pages, [*sorted((out / "_static").rglob("*.js")), *live])
     written = {}
     for path, text in pages.items():
         up = "../" * (len(path.relative_to(out).parts) - 1)
@@ -290,7 +291,8 @@ def _slim(app, exception) -> None:
         for path in sorted(out.rglob("*.html"))
         if out / "_static" not in path.parents  # the theme leaves templates there
     }
-    _join_stylesheets(out, pages)
+    live = [LIVE / "start.js"] if app.config.book_live else []
+    _join_stylesheets(out, pages, live)
     _cut_fonts(out, list(app.formulas.values()))
     _drop_spare_files(out, pages)
     for path, text in pages.items():
