@@ -135,6 +135,34 @@ def tiled_attention(q, k, v, allow=None, scale=None, tile=128):
     return mixture / np.where(total == 0, 1, total)
 
 
+def temperature(logits, t):
+    if t == 0:
+        best = logits.argmax(axis=-1)
+        places = np.arange(logits.shape[-1])
+        return np.where(places == best[..., None], logits, -np.inf)
+    return logits / t
+
+
+def top_k(logits, k):
+    order = np.argsort(-logits, axis=-1, kind="stable")
+    kept = order[..., :k]
+    out = np.full_like(logits, -np.inf)
+    chosen = np.take_along_axis(logits, kept, axis=-1)
+    np.put_along_axis(out, kept, chosen, axis=-1)
+    return out
+
+
+def top_p(logits, p):
+    if p == 1:
+        return logits.copy()
+    order = np.argsort(-logits, axis=-1, kind="stable")
+    probabilities = softmax(np.take_along_axis(logits, order, axis=-1))
+    before = np.cumsum(probabilities, axis=-1) - probabilities
+    rank = np.argsort(order, axis=-1)
+    kept = np.take_along_axis(before < p, rank, axis=-1)
+    return np.where(kept, logits, -np.inf)
+
+
 SOLUTIONS = {
     function.__name__: function
     for function in (
@@ -153,6 +181,9 @@ SOLUTIONS = {
         pre_norm_block,
         level_keys,
         tiled_attention,
+        temperature,
+        top_k,
+        top_p,
     )
 }
 
@@ -313,6 +344,27 @@ def _probe_tiles(rng):
     return {**_probe_attention(rng), "tile": int(rng.integers(1, 5))}
 
 
+def _probe_logits(rng):
+    shape = tuple(rng.integers(1, 6, size=rng.integers(1, 4)))
+    logits = rng.normal(size=shape) * rng.choice([1.0, 3.0])
+    if rng.random() < 0.3:
+        logits = np.round(logits)  # ties
+    return logits.astype(rng.choice(["f4", "f8"]))
+
+
+def _probe_temperature(rng):
+    return {"logits": _probe_logits(rng), "t": float(rng.choice([0, 0.5, 1, 3]))}
+
+
+def _probe_top_k(rng):
+    return {"logits": _probe_logits(rng), "k": int(rng.integers(1, 7))}
+
+
+def _probe_top_p(rng):
+    shares = [0.03, 0.277, 0.613, 0.871, 1.0]
+    return {"logits": _probe_logits(rng), "p": float(rng.choice(shares))}
+
+
 PROBES = {
     "softmax": _probe_softmax,
     "attention_weights": _probe_weights,
@@ -329,4 +381,7 @@ PROBES = {
     "pre_norm_block": _probe_block,
     "level_keys": _probe_level_keys,
     "tiled_attention": _probe_tiles,
+    "temperature": _probe_temperature,
+    "top_k": _probe_top_k,
+    "top_p": _probe_top_p,
 }

@@ -194,6 +194,17 @@ def test_the_weight_by_distance_of_a_head_that_looks_one_back():
     assert found.tolist() == [[0, 1, 0, 0], [1, 0, 0, 0]]
 
 
+def test_a_silenced_head_adds_nothing_and_the_others_are_as_they_were():
+    writer = small()
+    silent = train.without_head(writer, 1, 0)
+    changed = [n for n, a in writer.parameters.items() if a is not silent.parameters[n]]
+    assert changed == ["decoder.1.attention.w_o"]
+    before, after = (m.parameters[changed[0]] for m in (writer, silent))
+    assert (after[:4] == 0).all()
+    assert np.array_equal(after[4:], before[4:])
+    assert before[:4].any()
+
+
 # --- training and the record --------------------------------------------------
 
 
@@ -218,6 +229,8 @@ def test_the_recorded_training_can_be_repeated(texts):
     assert abs(again["first"] - run["first"]) < 0.002
     assert np.allclose(again["untrained"], run["untrained"], atol=0.002)
     assert np.abs(np.array(again["heads"]) - run["heads"]).max() < 0.15
+    costs = [np.array(r["without"]) - r["test"] for r in (again, run)]
+    assert np.abs(costs[0] - costs[1]).max() < 0.25
     assert abs(train.loss_on(train.recorded_writer(), test) - run["test"]) < 0.005
 
 
