@@ -9,7 +9,9 @@ CHAPTER = "05_residual_norm"
 
 # --- size_of_the_stream -----------------------------------------------------
 
-BLOCKS = 99  # in the question; the input counts as one more
+# in the question
+START, STEPS, STEP = 3.0, 40, 2.0
+MEAN_SQUARE = START**2 + STEPS * STEP**2
 
 size_of_the_stream = Predict(
     name="size_of_the_stream",
@@ -17,13 +19,16 @@ size_of_the_stream = Predict(
     difficulty=1,
     minutes=4,
     reread="05_residual_norm.residual",
-    answer=(1.0 + BLOCKS) ** 0.5,
+    answer=MEAN_SQUARE**0.5,
     tolerance=0.02,
     mistakes={
-        "adds_sizes": 1.0 + BLOCKS,
-        "stays_one": 1.0,
-        "doubles": 2.0**BLOCKS,
-        "root_two_each": 2.0 ** (BLOCKS / 2),
+        "adds_sizes": START + STEPS * STEP,
+        "mean_square": MEAN_SQUARE,
+        "root_of_sizes": (START + STEPS * STEP) ** 0.5,
+        "increments_of_one": (START**2 + STEPS) ** 0.5,
+        "forgets_original": (STEPS * STEP**2) ** 0.5,
+        "stays": START,
+        "normed": 1.0,
     },
 )
 
@@ -545,7 +550,7 @@ pre_norm_block = Implement(
     },
 )
 
-# --- norms_removed ----------------------------------------------------------
+# --- norms_removed, norm_on_the_path ----------------------------------------
 
 norms_removed = Predict(
     name="norms_removed",
@@ -555,7 +560,18 @@ norms_removed = Predict(
     minutes=5,
     reread="05_residual_norm.depth",
     answer="c",
-    mistakes={"unchanged": "a", "vanish": "b", "signal_only": "d"},
+    mistakes={"root_rule": "a", "still_explodes": "b", "vanishes": "d"},
+)
+
+norm_on_the_path = Predict(
+    name="norm_on_the_path",
+    chapter=CHAPTER,
+    kind="break it",
+    difficulty=2,
+    minutes=5,
+    reread="05_residual_norm.placed",
+    answer="c",
+    mistakes={"unchanged": "a", "explodes": "b", "vanishes": "d"},
 )
 
 EXERCISES = [
@@ -564,4 +580,5 @@ EXERCISES = [
     layer_norm,
     pre_norm_block,
     norms_removed,
+    norm_on_the_path,
 ]
