@@ -339,7 +339,7 @@ CONFIGS: Mapping[str, Config] = MappingProxyType(
             ffn_matrices=3,
             vocabulary=32000,
             context=4096,
-            source="touvron2023",
+            source="llama27bconfig",
         ),
         "Llama 2 70B": Config(
             layers=80,
@@ -351,7 +351,7 @@ CONFIGS: Mapping[str, Config] = MappingProxyType(
             ffn_matrices=3,
             vocabulary=32000,
             context=4096,
-            source="touvron2023",
+            source="llama270bconfig",
         ),
         "Gemma 2B": Config(
             layers=18,
@@ -359,7 +359,7 @@ CONFIGS: Mapping[str, Config] = MappingProxyType(
             heads=8,
             kv_heads=1,
             head_width=256,
-            ffn_width=16384,
+            ffn_width=16384,  # of one matrix; the paper counts gate and up together
             ffn_matrices=3,
             vocabulary=256128,
             context=8192,
@@ -371,7 +371,7 @@ CONFIGS: Mapping[str, Config] = MappingProxyType(
             heads=16,
             kv_heads=16,
             head_width=256,
-            ffn_width=24576,
+            ffn_width=24576,  # the same
             ffn_matrices=3,
             vocabulary=256128,
             context=8192,

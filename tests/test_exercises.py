@@ -574,7 +574,7 @@ def test_the_right_predictions_are_what_one_measures():
     rng = np.random.default_rng(3)
     weights = ops.attention_weights(rng.normal(size=(5, 4)), rng.normal(size=(3, 4)))
     assert np.allclose(weights.sum(axis=1), 1)
-    assert not np.allclose(weights.sum(axis=0), 1)
+    assert np.isclose(weights[:, 1:].sum(), 5 - weights[:, 0].sum())
 
     spread = ops.sample_dot_products(rng, 256, 100_000).std()
     assert spread == pytest.approx(EXERCISES["spread_of_scores"].answer, rel=0.02)
@@ -583,11 +583,20 @@ def test_the_right_predictions_are_what_one_measures():
     assert np.allclose(k @ q.T, (q @ k.T).T)
     swapped = ops.attention_weights(k, q)
     assert np.abs(swapped - ops.attention_weights(q, k).T).max() > 0.1
+    assert np.allclose(swapped.T.sum(axis=0), 1)
+    assert np.allclose(swapped.T, ops.softmax(q @ k.T / np.sqrt(3), axis=0))
 
-    q, k = rng.normal(size=(1000, 1, 512)), rng.normal(size=(1000, 16, 512))
-    weights = ops.attention_weights(q, k, scale=1 / 512)
-    assert np.abs(weights - 1 / 16).max() < 0.02
-    assert (q @ k.swapaxes(-1, -2) / 512).std() == pytest.approx(0.044, abs=0.001)
+    k = rng.normal(size=(1000, 16, 512))
+    weights = ops.attention_weights(k[:, :1], k, scale=1 / 512)[..., 0]
+    assert weights.mean() == pytest.approx(np.e / (np.e + 15), abs=0.005)
+    assert ops.attention_weights(k[:, :1], k)[..., 0].min() > 0.99
+
+    q = np.full((1, 64), 40, np.float16)
+    k = np.stack([q[0], q[0] / np.float16(4)])
+    with np.errstate(all="ignore"):
+        too_late = ops.softmax(q @ k.T / np.float16(8))
+    assert np.isnan(too_late).all()
+    assert ops.softmax((q / np.float16(8)) @ k.T).tolist() == [[1, 0]]
 
 
 # --- work.json --------------------------------------------------------------
@@ -735,7 +744,7 @@ def test_progress_counts_by_chapter(work):
     check("softmax", SOLUTIONS["softmax"])
     text = str(exercises.progress())
     assert "Q, K and V: 2 of 5 right" in text
-    assert "Scaling: 0 of 5 right" in text
+    assert "Scaling: 0 of 6 right" in text
     assert f"All chapters: 2 of {len(EXERCISES)} right" in text
     assert "2 of 5 right" in exercises.progress()._repr_html_()
 

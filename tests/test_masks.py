@@ -149,11 +149,16 @@ def test_padding_that_is_masked_is_padding_that_is_not_there(T, lengths, causal)
 # --- against ONNX -----------------------------------------------------------
 
 
-def onnx_attention(q, k, v, allow=None, is_causal=0):
+def onnx_attention(q, k, v, allow=None, is_causal=0, past=()):
     inputs = {"Q": q, "K": k, "V": v}
     if allow is not None:
         inputs["attn_mask"] = allow
-    node = helper.make_node("Attention", list(inputs), ["Y"], is_causal=is_causal)
+    inputs.update(zip(("past_key", "past_value"), past, strict=bool(past)))
+    names = list(inputs)
+    if past and allow is None:
+        names.insert(3, "")  # the place of the mask
+    outputs = ["Y", "present_key", "present_value"] if past else ["Y"]
+    node = helper.make_node("Attention", names, outputs, is_causal=is_causal)
     infos = [
         helper.make_tensor_value_info(
             name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
@@ -194,3 +199,11 @@ def test_the_causal_flag_of_onnx_is_ours_on_a_square_and_top_left_beside_it():
     ours = ops.scaled_dot_product_attention(q, k, v, ops.causal_mask(2, 5))
     assert np.allclose(theirs, at_the_top, atol=1e-12)
     assert not np.allclose(theirs, ours, atol=0.01)
+
+
+def test_the_causal_flag_of_onnx_is_ours_where_the_past_is_given_as_the_past():
+    q, k, v = some_qkv(2, 5, batch=(1, 1))
+    ours = ops.scaled_dot_product_attention(q, k, v, ops.causal_mask(2, 5))
+    past = k[..., :3, :], v[..., :3, :]
+    theirs = onnx_attention(q, k[..., 3:, :], v[..., 3:, :], is_causal=1, past=past)
+    assert np.allclose(theirs, ours, atol=1e-12)

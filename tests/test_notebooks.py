@@ -193,7 +193,7 @@ def test_exercises_name_what_they_need(path):
         assert found == ["stub", "check", "solution"], name
     expected = {n for n, e in EXERCISES.items() if e.chapter == path.stem}
     assert set(roles) == expected
-    if expected:
+    if expected and path.stem != "00_pronoun":  # the prologue only opens the subject
         assert len(expected) >= 3
 
 

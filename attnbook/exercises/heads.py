@@ -23,8 +23,8 @@ cut_into_heads = Predict(
     difficulty=1,
     minutes=3,
     reread="03_heads.cut",
-    answer="b",
-    mistakes={"multiplied": "a", "divided": "c", "squared": "d"},
+    answer="c",
+    mistakes={"multiplied": "a", "unchanged": "b", "divided": "d"},
 )
 
 # --- repeat_kv --------------------------------------------------------------
@@ -287,6 +287,21 @@ def slices_the_tokens(x, w_q, w_k, w_v, w_o, heads, kv_heads, allow, softmax):
     return np.concatenate(outs, axis=-1) @ w_o
 
 
+def mask_over_groups(x, w_q, w_k, w_v, w_o, heads, kv_heads, allow, softmax):
+    """Group the queries instead of copying the keys, and leave the mask as it is.
+
+    Its axis for the heads lies over the queries of a group then, and its batch
+    axis over the groups.
+    """
+    kv_heads = heads if kv_heads is None else kv_heads
+    by_group = (*x.shape[:-2], kv_heads, heads // kv_heads, x.shape[-2], -1)
+    q = split(x @ w_q, heads).reshape(by_group)
+    k, v = (split(x @ w, kv_heads)[..., None, :, :] for w in (w_k, w_v))
+    answers = look(q, k, v, allow, softmax)
+    together = answers.reshape(*x.shape[:-2], heads, *answers.shape[-2:])
+    return merge(together) @ w_o
+
+
 def layer_case(*, T, D, H, d, G=None, batch=(), times=1.0, dtype=np.float64, **more):
     """Draw the arguments of one call."""
     groups = H if G is None else G
@@ -331,6 +346,8 @@ multi_head_attention = Implement(
         layer_case(T=3, D=5, H=6, d=2, G=3, allow=mask(3, 3)),
         layer_case(T=3, D=6, H=3, d=4, batch=(3,), allow=mask(3, 1, 3, 3)),
         layer_case(T=4, D=6, H=3, d=2, batch=(2,), allow=mask(3, 4, 4)),
+        # As many sentences as groups: a mask lined up with the groups is silent.
+        layer_case(T=3, D=5, H=4, d=2, G=2, batch=(2,), allow=mask(2, 1, 3, 3)),
         layer_case(T=3, D=8, H=4, d=3, G=1, batch=(2,)),
         layer_case(T=4, D=6, H=4, d=5, G=2, batch=(2, 3), allow=mask(4, 4)),
     ],
@@ -373,6 +390,7 @@ multi_head_attention = Implement(
         "mask_upside_down": layer(look=upside_down),
         "mask_after_softmax": layer(look=after_softmax),
         "extra_mask_axis": layer(look=mask_with_one_more_axis),
+        "mask_over_groups": mask_over_groups,
         "empty_row": layer(look=nan_rows),
         "overflows": layer(look=overflowing),
         "promotes_float32": layer(look=root_in_float64),
@@ -386,12 +404,13 @@ multi_head_attention = Implement(
         "slices_the_tokens": "03_heads.misreadings",
         "tiled": "03_heads.groups",
         "ignores_kv_heads": "03_heads.groups",
-        "ignores_mask": "03_heads.practice",
-        "mask_upside_down": "03_heads.practice",
-        "mask_after_softmax": "03_heads.practice",
+        "ignores_mask": "01_qkv.practice",
+        "mask_upside_down": "01_qkv.practice",
+        "mask_after_softmax": "01_qkv.practice",
         "extra_mask_axis": "03_heads.practice",
-        "empty_row": "03_heads.practice",
-        "promotes_float32": "03_heads.practice",
+        "mask_over_groups": "03_heads.practice",
+        "empty_row": "01_qkv.practice",
+        "promotes_float32": "01_qkv.practice",
     },
 )
 
@@ -482,8 +501,8 @@ kv_cache_bytes = Implement(
 
 # --- heads_tiled, merged_unturned -------------------------------------------
 
-RIGHT_READERS = np.repeat([0, 1], 3)
-TILED_READERS = np.tile([0, 1], 3)
+RIGHT_READERS = np.repeat([0, 1, 2], 3)
+TILED_READERS = np.tile([0, 1, 2], 3)
 
 heads_tiled = Predict(
     name="heads_tiled",
@@ -493,7 +512,7 @@ heads_tiled = Predict(
     minutes=5,
     reread="03_heads.groups",
     answer=float((RIGHT_READERS != TILED_READERS).sum()),
-    mistakes={"none": 0.0, "half": 3.0, "most": 4.0, "all": 6.0},
+    mistakes={"none": 0.0, "agreeing": 3.0, "all_but_the_first": 8.0, "all": 9.0},
 )
 
 merged_unturned = Predict(
@@ -504,7 +523,7 @@ merged_unturned = Predict(
     minutes=5,
     reread="03_heads.merge",
     answer="b",
-    mistakes={"as_it_should": "a", "diagonal": "c", "error": "d"},
+    mistakes={"as_it_should": "a", "one_answer_early": "c", "error": "d"},
 )
 
 EXERCISES = [

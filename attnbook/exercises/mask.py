@@ -18,21 +18,22 @@ CHAPTER = "04_mask"
 
 # --- hidden_pairs -----------------------------------------------------------
 
-LENGTH = 6  # tokens in the question
+NEW, SEEN = 4, 10  # in the question: queries of the chunk, keys in all
 
 hidden_pairs = Predict(
     name="hidden_pairs",
     chapter=CHAPTER,
     difficulty=1,
-    minutes=3,
-    reread="04_mask.forbid",
-    answer=float(LENGTH * (LENGTH - 1) // 2),
+    minutes=4,
+    reread="04_mask.cache",
+    answer=float(NEW * (NEW - 1) // 2),
     tolerance=0.001,
     mistakes={
-        "allowed": float(LENGTH * (LENGTH + 1) // 2),
-        "half": float(LENGTH * LENGTH // 2),
-        "all_but_the_diagonal": float(LENGTH * LENGTH - LENGTH),
-        "one_a_row": float(LENGTH - 1),
+        "allowed": float(NEW * SEEN - NEW * (NEW - 1) // 2),
+        "diagonal_too": float(NEW * (NEW + 1) // 2),
+        "whole_square": float(SEEN * (SEEN - 1) // 2),
+        "top_left": float(NEW * SEEN - NEW * (NEW + 1) // 2),
+        "no_mask": 0.0,
     },
 )
 
@@ -390,7 +391,17 @@ attend_with_past = Implement(
     },
 )
 
-# --- hide_afterwards, flag_with_cache ---------------------------------------
+# --- integer_mask, hide_afterwards, flag_with_cache -------------------------
+
+integer_mask = Predict(
+    name="integer_mask",
+    chapter=CHAPTER,
+    difficulty=2,
+    minutes=5,
+    reread="04_mask.practice",
+    answer="b",
+    mistakes={"as_intended": "a", "all_true": "c", "error": "d"},
+)
 
 hide_afterwards = Predict(
     name="hide_afterwards",
@@ -400,7 +411,7 @@ hide_afterwards = Predict(
     minutes=6,
     reread="04_mask.leak",
     answer="c",
-    mistakes={"nothing": "a", "mends_it": "b", "weights_remain": "d"},
+    mistakes={"still_divided": "a", "as_good": "b", "weights_remain": "d"},
 )
 
 flag_with_cache = Predict(
@@ -411,13 +422,14 @@ flag_with_cache = Predict(
     minutes=6,
     reread="04_mask.cache",
     answer="b",
-    mistakes={"everything": "a", "itself": "c", "error": "d"},
+    mistakes={"everything": "a", "own_chunk": "c", "error": "d"},
 )
 
 EXERCISES = [
     hidden_pairs,
     causal_mask,
     attend_with_past,
+    integer_mask,
     hide_afterwards,
     flag_with_cache,
 ]

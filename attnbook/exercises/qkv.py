@@ -33,7 +33,7 @@ row_sums = Predict(
     minutes=3,
     reread="01_qkv.softmax",
     answer="b",
-    mistakes={"columns": "a", "everything": "c", "nothing": "d"},
+    mistakes={"columns": "a", "counts_keys": "c", "nothing": "d"},
 )
 
 # --- softmax ----------------------------------------------------------------
@@ -683,7 +683,7 @@ swap_query_and_key = Predict(
     minutes=6,
     reread="01_qkv.softmax",
     answer="c",
-    mistakes={"nothing": "a", "weights_transposed": "b", "rows_reversed": "d"},
+    mistakes={"undone": "a", "rows_reversed": "b", "rows_sum_to_one": "d"},
 )
 
 EXERCISES = [

@@ -201,7 +201,7 @@ softmax_jacobian = Implement(
     },
 )
 
-# --- divide_by_d ------------------------------------------------------------
+# --- divide_by_d, half_precision --------------------------------------------
 
 divide_by_d = Predict(
     name="divide_by_d",
@@ -211,7 +211,18 @@ divide_by_d = Predict(
     minutes=5,
     reread="02_scaling.root",
     answer="d",
-    mistakes={"saturated": "a", "unchanged": "b", "zero": "c"},
+    mistakes={"saturated": "a", "drowned": "b", "zero": "c"},
+)
+
+half_precision = Predict(
+    name="half_precision",
+    chapter=CHAPTER,
+    kind="break it",
+    difficulty=2,
+    minutes=6,
+    reread="02_scaling.misreadings",
+    answer="b",
+    mistakes={"subtracts_the_maximum": "a", "only_the_first": "c", "stops_there": "d"},
 )
 
 EXERCISES = [
@@ -220,4 +231,5 @@ EXERCISES = [
     attention_weights,
     softmax_jacobian,
     divide_by_d,
+    half_precision,
 ]
