@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 
 from attnbook import ops, train
@@ -260,10 +261,24 @@ def repeating(writer, words: int, tokens: int = 24) -> dict:
     }
 
 
+def real() -> dict:
+    """What the chapter on the published model asks it: its own cells, run live."""
+    notebook = Path(__file__).parents[1] / "notebooks" / "en" / "09_real.ipynb"
+    matplotlib.use("Agg")
+    names: dict = {}
+    for cell in json.loads(notebook.read_text("utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), cell["id"], "exec"), names)
+    if not names["ask"].live:
+        sys.exit(f"{names['trouble']}")
+    return names["ask"].answers
+
+
 EXPERIMENTS = {
     "attention_times": attention_times,
     "families": families,
     "pronoun_looks": pronoun_looks,
+    "real": real,
     "small_writer": small_writer,
     "stream_times": stream_times,
 }

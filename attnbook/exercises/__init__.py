@@ -9,12 +9,13 @@ in this package, as a list ``EXERCISES``; adding a module adds its exercises.
 import ast
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from attnbook.exercises import _work
 from attnbook.exercises._exercise import Exercise, Implement, Predict, case, say
+from attnbook.exercises._kept import Kept
 from attnbook.exercises._progress import Progress
 from attnbook.exercises._verdict import Verdict
 
@@ -22,10 +23,12 @@ __all__ = [
     "EXERCISES",
     "Exercise",
     "Implement",
+    "Kept",
     "Predict",
     "Verdict",
     "case",
     "check",
+    "kept",
     "load_answer",
     "progress",
 ]
@@ -155,21 +158,60 @@ def load_answer(name: str) -> Callable | str | bool | float:
     )
 
 
+def kept(names: Iterable[str] | None = None) -> Kept:
+    """Return the reader's own functions from ``work.json``, each checked again.
+
+    A source that was right once may have been altered since, or the check may have
+    become stricter; what does not pass now is left out, and the reason is kept.
+
+    Args:
+        names: the functions that can be used; None: all that are exercises. Names
+            that are no exercise are passed over.
+
+    Returns:
+        The functions, by the names of their exercises. Empty if there are none,
+        or with ``ATTNBOOK_WORK=off``.
+    """
+    wanted = EXERCISES if names is None else names
+    kinds = [n for n in wanted if isinstance(EXERCISES.get(n), Implement)]
+    entries, trouble = _entries()
+    functions: dict[str, Callable] = {}
+    left_out: dict[str, str] = {}
+    for name in kinds:
+        if entries.get(name, {}).get("status") != "right":
+            continue
+        try:
+            function = _work.rebuild(entries[name]["source"], name, "work.json")
+            status = EXERCISES[name].check(function).status
+        except Exception as error:  # somebody else's text can raise anything
+            left_out[name] = f"{type(error).__name__}: {error}"
+            continue
+        if status == "right":
+            functions[name] = function
+        else:
+            left_out[name] = say("no_longer_right")
+    return Kept(functions, left_out, trouble)
+
+
+def _entries() -> tuple[dict[str, dict], str]:
+    """Return what is kept, by exercise, and what is wrong with the record."""
+    if _work.switched_off():
+        return {}, ""
+    file = _work.path()
+    try:
+        return _work.read(file)["exercises"], ""
+    except _work.OtherVersion as error:
+        return {}, say("other_version", file=file.name, version=error.version)
+    except _work.BrokenWork:
+        return {}, say("broken", file=file.name)
+    except OSError as error:
+        return {}, say("unread", file=file.name, error=error.strerror or error)
+
+
 def progress() -> Progress:
     """Return how many exercises have a right answer in ``work.json``, by chapter."""
-    names: set[str] = set()
-    trouble = ""
-    if not _work.switched_off():
-        file = _work.path()
-        try:
-            kept = _work.read(file)["exercises"]
-            names = {n for n, e in kept.items() if e.get("status") == "right"}
-        except _work.OtherVersion as error:
-            trouble = say("other_version", file=file.name, version=error.version)
-        except _work.BrokenWork:
-            trouble = say("broken", file=file.name)
-        except OSError as error:
-            trouble = say("unread", file=file.name, error=error.strerror or error)
+    entries, trouble = _entries()
+    names = {name for name, e in entries.items() if e.get("status") == "right"}
     chapters: dict[str, list[tuple[str, bool]]] = {}
     for exercise in EXERCISES.values():
         solved = exercise.name in names

@@ -136,9 +136,25 @@ class Gguf:
             KeyError: there is no array of that name.
         """
         place = self._places[name]
+        return place.kind.read(self.blocks(name)).reshape(place.shape)
+
+    def blocks(self, name: str) -> np.ndarray:
+        """Return the bytes of one array, a row for each block, (blocks, bytes).
+
+        Raises:
+            KeyError: there is no array of that name.
+        """
+        place = self._places[name]
         raw = self._bytes[place.start : place.start + place.bytes]
-        blocks = np.asarray(raw).reshape(-1, place.kind.size)
-        return place.kind.read(blocks).reshape(place.shape)
+        return np.asarray(raw).reshape(-1, place.kind.size)
+
+    def kind(self, name: str) -> str:
+        """Return how the numbers of an array are kept, such as ``Q4_1``.
+
+        Raises:
+            KeyError: there is no array of that name.
+        """
+        return self._places[name].kind.name
 
     def _take(self, count: int) -> np.ndarray:
         if count > len(self._bytes) - self._at:

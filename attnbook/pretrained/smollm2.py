@@ -14,7 +14,7 @@ from attnbook.pretrained import files
 from attnbook.pretrained.gguf import BrokenFile, Gguf
 from attnbook.pretrained.tokens import BytePairs
 
-__all__ = ["SmolLM2", "load_smollm2"]
+__all__ = ["SmolLM2", "load_smollm2", "open_smollm2"]
 
 _JOINED = {("w_q", "w_k", "w_v"): "w_qkv", ("w_gate", "w_up"): "w_gate_up"}
 _SPECIAL = 3  # how the file marks tokens that stand for no text
@@ -91,10 +91,19 @@ class SmolLM2(DecoderOnly):
         return (ops.silu(made[..., :middle]) * made[..., middle:]) @ p[f"{name}.w_down"]
 
 
+def open_smollm2() -> Gguf:
+    """Return the model's file, opened, not yet read.
+
+    Raises:
+        ModelUnavailable: it is not installed or is another one.
+    """
+    return Gguf(files.find(files.SMOLLM2))
+
+
 @lru_cache(maxsize=1)
 def _read() -> tuple[dict[str, np.ndarray], BytePairs, dict[str, Any]]:
     """Read the file once in a process; all models share its arrays."""
-    file = Gguf(files.find(files.SMOLLM2))
+    file = open_smollm2()
     said = file.values
     if said.get("general.architecture") != "llama":
         raise BrokenFile(f"the architecture is {said.get('general.architecture')!r}")
