@@ -126,7 +126,7 @@ requirements: | $(VENV)/bin/uv  ## compile requirements.txt and binder/requireme
 screenshots: setup browser $(SITE)  ## take the README's pictures from the built book
 	@$(PY) tools/screenshots.py
 
-bench: setup browser $(SITE)  ## measure, as ratios in one run, and write the README's table
+bench: setup browser models $(SITE)  ## measure, as ratios in one run, and write the README's table
 	@$(PY) benchmarks/run.py
 
 clean:  ## remove what was built (the virtual environment stays)
