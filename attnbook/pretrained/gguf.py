@@ -126,6 +126,11 @@ class Gguf:
         self._places = self._table(arrays)
 
     @property
+    def size(self) -> int:
+        """Bytes of the whole file."""
+        return len(self._bytes)
+
+    @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         return {name: place.shape for name, place in self._places.items()}
 

@@ -52,8 +52,8 @@ function build({ model, root, signal }) {
   const facts = table(
     [mine("surprise"), mine("intact"), mine("now")],
     [
-      [mine("nats"), natsOf("intact"), html("td")],
-      [mine("perplexity"), perplexity(DATA.intact.nats), html("td")],
+      [mine("nats"), html("td", {}, natsOf("intact")), html("td")],
+      [mine("perplexity"), html("td", {}, perplexity(DATA.intact.nats)), html("td")],
     ],
   );
   facts.classList.add("attn-table");
@@ -84,14 +84,14 @@ function build({ model, root, signal }) {
       nats.textContent = natsOf(chosen);
       choices.textContent = perplexity(DATA[chosen].nats);
       written.textContent = DATA[chosen].says;
-      return `${nameOf(chosen)}. ${mine(`lesson.${chosen}`)}`;
+      return mine(`lesson.${chosen}`);
     },
   };
 }
 
 function drawBars() {
   const [W, top, step] = [340, 26, 24];
-  const [left, width] = [128, 160];
+  const [left, width] = [148, 136];
   const height = top + step * CHANGES.length;
   const blind = left + width * share(Math.log(VOCABULARY));
   const rows = CHANGES.map((change, i) => {
@@ -109,12 +109,18 @@ function drawBars() {
       { class: "attn-note", x: W, y: y + 13, "text-anchor": "end" },
       natsOf(change),
     );
-    return { change, name, bar, value };
+    // A bar that is longer than the scale is cut open near its end.
+    const long = DATA[change].nats > LONGEST;
+    const x2 = left + width - 8;
+    const cut = long
+      ? [svg("line", { class: "attn-bar-cut", x1: x2 - 6, x2, y1: y + 18, y2: y - 2 })]
+      : [];
+    return { change, name, bar, value, cut };
   });
   const picture = svg(
     "svg",
     { role: "img", class: "attn-small", viewBox: `0 0 ${W} ${height}` },
-    ...rows.flatMap((row) => [row.name, row.bar, row.value]),
+    ...rows.flatMap((row) => [row.name, row.bar, ...row.cut, row.value]),
     svg("line", {
       class: "attn-blind-line",
       x1: blind.toFixed(1),

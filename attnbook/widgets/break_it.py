@@ -119,11 +119,17 @@ class BreakIt(BookWidget):
                     f'<rect x="{left}" y="{y}" width="{length:.1f}" height="16" '
                     f'rx="3" fill="{LIGHT[hue]}"/>'
                 )
+            if length == width:  # longer than the scale: cut open
+                x = left + width - 8
+                parts.append(
+                    f'<line x1="{x - 6}" y1="{y + 18}" x2="{x}" y2="{y - 2}" '
+                    f'stroke="{LIGHT["page"]}" stroke-width="4"/>'
+                )
             text(left + width + 12, y + 13, self._nats(change))
         bottom = top + 26 * len(NAMES)
-        blind = left + width * share(math.log(VOCABULARY))
+        blind = round(left + width * share(math.log(VOCABULARY)), 1)
         parts.append(
-            f'<line x1="{blind:.1f}" y1="{top - 8}" x2="{blind:.1f}" y2="{bottom}" '
+            f'<line x1="{blind}" y1="{top - 8}" x2="{blind}" y2="{bottom}" '
             f'stroke="{LIGHT["ink"]}" stroke-dasharray="4 3"/>'
         )
         text(blind, top - 14, self._say("blind"), "muted", text_anchor="middle")
