@@ -19,6 +19,7 @@ __all__ = [
     "kv_cache_bytes",
     "level_keys",
     "projection_flops",
+    "vocabulary_flops",
     "weights_bytes",
 ]
 
@@ -131,6 +132,29 @@ def feed_forward_flops(
     """
     _check(tokens=tokens, width=width, ffn_width=ffn_width, ffn_matrices=ffn_matrices)
     return 2 * tokens * width * ffn_width * ffn_matrices
+
+
+def vocabulary_flops(tokens: int, width: int, vocabulary: int) -> int:
+    """Count the scores over the vocabulary: ``2 · T · D · vocabulary``.
+
+    They are taken once, above the last layer, for each token whose next token is
+    asked for.
+
+    Args:
+        tokens: T.
+        width: model width, D.
+        vocabulary: how many tokens there are to choose from.
+
+    Returns:
+        FLOPs, 2 for each multiply–add.
+
+    Raises:
+        TypeError, ValueError: an argument is not a whole number from 0.
+
+    Counted in the chapter on cost.
+    """
+    _check(tokens=tokens, width=width, vocabulary=vocabulary)
+    return 2 * tokens * width * vocabulary
 
 
 def level_keys(
@@ -284,6 +308,21 @@ class Config:
         return self.layers * feed_forward_flops(
             tokens, self.width, self.ffn_width, self.ffn_matrices
         )
+
+    def vocabulary_flops(self, tokens: int) -> int:
+        """``vocabulary_flops`` of this model."""
+        return vocabulary_flops(tokens, self.width, self.vocabulary)
+
+    def matrix_bytes(self, bytes_per_number: int = 2) -> int:
+        """Bytes of all matrices that are read to compute the next token.
+
+        Those of the layers and the one of the scores over the vocabulary. Each of
+        their numbers is multiplied once for a token. Of the embeddings a token
+        reads one row; that and the gains of the norms are left out.
+        """
+        _check(bytes_per_number=bytes_per_number)
+        layers = self.projection_flops(1) + self.feed_forward_flops(1)
+        return (layers + self.vocabulary_flops(1)) // 2 * bytes_per_number
 
     def level_keys(self) -> int:
         """``level_keys`` of this model; it is the same in each layer."""

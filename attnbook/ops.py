@@ -916,8 +916,10 @@ def tiled_attention(
         TypeError, ValueError: as ``scaled_dot_product_attention``; ``tile`` is not
             a whole number of at least 1.
 
-    Milakov and Gimelshein 2018 (arXiv 1805.02867), algorithm 3; Dao et al. 2022
-    (arXiv 2205.14135), algorithm 1. Derived in the chapter on cost.
+    The running maximum and sum: Milakov and Gimelshein 2018 (arXiv 1805.02867),
+    algorithm 3. The running mixture: Rabe and Staats 2021 (arXiv 2112.05682).
+    Tiles of queries as well: Dao et al. 2022 (arXiv 2205.14135), algorithm 1.
+    Derived in the chapter on cost.
     """
     _check_queries_and_keys(q, k)
     _check_values(q, k, v)

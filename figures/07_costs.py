@@ -11,7 +11,12 @@ TOP = 96
 MODEL = "Qwen2-7B"
 LONGEST = cost.CONFIGS[MODEL].context
 KEYS = (1_000, 10_000, 100_000, 1_000_000)
-PARTS = {"projections": "query", "feed_forward": "output", "scores": "weight"}
+PARTS = {
+    "projections": "query",
+    "feed_forward": "output",
+    "scores": "weight",
+    "vocabulary": "muted",
+}
 
 
 def words(name: str, **values: object) -> str:
@@ -29,6 +34,7 @@ def shares(keys: int) -> dict[str, float]:
         "projections": config.projection_flops(1),
         "feed_forward": config.feed_forward_flops(1),
         "scores": config.attention_flops(1, keys),
+        "vocabulary": config.vocabulary_flops(1),
     }
     return {name: count / sum(counts.values()) for name, count in counts.items()}
 
@@ -76,7 +82,7 @@ def bars(sheet: Sheet, top: float) -> None:
     for name, hue in PARTS.items():
         sheet.box(x, top + 18, 16, 16, hue)
         sheet.text(words(name), x + 24, top + 26, 14, anchor="start")
-        x += 200
+        x += 56 + 8 * len(words(name))
     for i, keys in enumerate(KEYS):
         y = top + 48 + 34 * i
         said = words("keys", keys=f"{keys:,}")

@@ -67,6 +67,40 @@ def test_cache_bytes_are_those_of_real_arrays(dtype, S, N, G, d):
     assert cost.kv_cache_bytes(S, N, G, d, np.dtype(dtype).itemsize) == held
 
 
+@given(T=few, D=few, words=few)
+@settings(max_examples=20)
+def test_the_scores_over_the_vocabulary_are_one_product(T, D, words):
+    counter = Counter()
+    counter.product(np.ones((T, D)), np.ones((D, words)))
+    assert cost.vocabulary_flops(T, D, words) == 2 * counter.multiply_adds
+
+
+@pytest.mark.parametrize("bytes_per_number", [1, 2, 4])
+def test_all_matrices_are_read_for_a_token(bytes_per_number):
+    config = cost.Config(
+        layers=3,
+        width=5,
+        heads=4,
+        kv_heads=2,
+        head_width=3,
+        ffn_width=7,
+        ffn_matrices=3,
+        vocabulary=11,
+        context=8,
+        source="none",
+    )
+    shapes = [(5, 12), (5, 6), (5, 6), (12, 5), (5, 7), (5, 7), (7, 5)] * 3
+    numbers = sum(a * b for a, b in [*shapes, (5, 11)])
+    assert config.matrix_bytes(bytes_per_number) == numbers * bytes_per_number
+
+
+def test_one_reader_moves_more_matrices_than_cache():
+    for config in CONFIGS.values():
+        assert config.matrix_bytes() > config.kv_cache_bytes(config.context)
+    qwen = CONFIGS["Qwen2-7B"]
+    assert qwen.matrix_bytes() < 2 * qwen.kv_cache_bytes(qwen.context)
+
+
 def test_qwen2_keeps_a_seventh_of_what_full_heads_would():
     qwen = CONFIGS["Qwen2-7B"]
     assert qwen.kv_cache_bytes(1) == 56 * 1024
@@ -122,3 +156,7 @@ def test_wrong_arguments_are_refused_by_name():
         cost.attention_exponentials(1, -2, 1)
     with pytest.raises(TypeError, match="width must be"):
         cost.projection_flops(1, "D", 1, 1, 1)
+    with pytest.raises(ValueError, match="vocabulary is -3"):
+        cost.vocabulary_flops(1, 1, -3)
+    with pytest.raises(TypeError, match="bytes_per_number must be"):
+        CONFIGS["Qwen2-7B"].matrix_bytes(2.0)

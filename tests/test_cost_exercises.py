@@ -23,8 +23,13 @@ def forgets_to_shrink(scores):
 
 
 def test_predictions_are_what_one_measures():
-    short, long = (cost.attention_flops(n, n, 3, 8) for n in (70, 700))
-    assert EXERCISES["ten_times_longer"].answer == long / short
+    before = cost.attention_flops(2_000, 2_000, 3, 8)
+    after = cost.attention_flops(20_000, 200, 3, 8)
+    assert EXERCISES["ten_times_longer"].answer == after / before
+
+    matrices, cache = 14, 2
+    read = {texts: matrices + texts * cache for texts in (1, 9)}
+    assert EXERCISES["nine_texts"].answer == read[9] / read[1]
 
     assert EXERCISES["fewer_kv_heads"].answer == "b"
     llama = cost.CONFIGS["Llama 2 70B"]

@@ -12,17 +12,22 @@ from attnbook.exercises._verdict import Verdict
 CHAPTER = "07_cost"
 _rng = np.random.default_rng(7)
 
-# --- ten_times_longer, fewer_kv_heads ---------------------------------------
+# --- ten_times_longer, fewer_kv_heads, nine_texts ---------------------------
 
 ten_times_longer = Predict(
     name="ten_times_longer",
     chapter=CHAPTER,
-    difficulty=1,
-    minutes=3,
+    difficulty=2,
+    minutes=4,
     reread="07_cost.pairs",
-    answer=100.0,
+    answer=1.0,
     tolerance=0.001,
-    mistakes={"linear": 10.0, "doubled": 20.0, "half": 50.0, "cubed": 1000.0},
+    mistakes={
+        "no_window": 100.0,
+        "longer_only": 10.0,
+        "window_only": 0.1,
+        "window_squared": 0.01,
+    },
 )
 
 fewer_kv_heads = Predict(
@@ -33,6 +38,22 @@ fewer_kv_heads = Predict(
     reread="07_cost.writing",
     answer="b",
     mistakes={"scores": "a", "weights": "c", "all": "d"},
+)
+
+nine_texts = Predict(
+    name="nine_texts",
+    chapter=CHAPTER,
+    difficulty=2,
+    minutes=4,
+    reread="07_cost.writing",
+    answer=2.0,
+    tolerance=0.01,
+    mistakes={
+        "matrices_each_time": 9.0,
+        "caches_free": 1.0,
+        "first_cache_forgotten": 32 / 14,
+        "shared_cache": 16 / 32,
+    },
 )
 
 # --- level_keys -------------------------------------------------------------
@@ -583,6 +604,7 @@ forgotten_shrink = Predict(
 EXERCISES = [
     ten_times_longer,
     fewer_kv_heads,
+    nine_texts,
     level_keys,
     tiled_attention,
     forgotten_shrink,
