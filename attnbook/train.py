@@ -512,28 +512,39 @@ def family_loss(
 
 
 class MarkovChain:
-    """Texts in which a token decides about the next, up to one surprise in ten.
+    """Texts in which a token decides about a later one, up to one surprise in ten.
 
     Each token has a usual successor, which follows it with probability 0.9, and
-    another, which follows it otherwise.
+    another, which follows it otherwise. With ``back`` = 1 the successor comes next;
+    with 2 it comes after one more token, so that the token before says nothing
+    and a model has to look past it.
     """
 
     TOKENS, LENGTH, USUAL = 32, 16, 0.9
     MASK, START = 32, 33  # two signs that occur in no text
     VOCABULARY = 34
 
-    def __init__(self, rng: np.random.Generator) -> None:
+    def __init__(self, rng: np.random.Generator, back: int = 1) -> None:
+        self.back = back
         pairs = [rng.choice(self.TOKENS, 2, replace=False) for _ in range(self.TOKENS)]
         self.successors = np.array(pairs)  # (TOKENS, 2), the usual one first
 
     def draw(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Draw ``n`` texts, (n, LENGTH)."""
         texts = np.empty((n, self.LENGTH), int)
-        texts[:, 0] = rng.integers(self.TOKENS, size=n)
-        for t in range(1, self.LENGTH):
+        texts[:, : self.back] = rng.integers(self.TOKENS, size=(n, self.back))
+        for t in range(self.back, self.LENGTH):
             other = rng.random(n) >= self.USUAL
-            texts[:, t] = self.successors[texts[:, t - 1], other.astype(int)]
+            texts[:, t] = self.successors[texts[:, t - self.back], other.astype(int)]
         return texts
+
+    def usual(self, texts: np.ndarray, place: int) -> float:
+        """Return how often the usual successor stands at a place.
+
+        Whoever knows the chain and sees only what comes before is right so often.
+        """
+        expected = self.successors[texts[:, place - self.back], 0]
+        return float((expected == texts[:, place]).mean())
 
 
 @dataclass(frozen=True)
@@ -541,23 +552,78 @@ class Objective:
     """What a family is asked while it learns.
 
     ``hidden``: the share of the input tokens that a mask sign replaces; ``asked``:
-    the share of places at which a loss is taken. An encoder is asked where it
-    is masked.
+    the share of places at which a loss is taken. ``in_place``: whether the token
+    that stands at a place is asked for, and not the next one; then a place is
+    hidden where it is asked. ``last``: whether only the last token of a text is
+    asked for. ``looks``: whether attention brings anything; else its output is
+    held at 0.
     """
 
     family: type
     asked: float = 1.0
     hidden: float = 0.0
+    in_place: bool = False
+    last: bool = False
+    looks: bool = True
+
+
+def _masked(share: float, family: type = model.EncoderOnly, **more) -> Objective:
+    return Objective(family, share, share, in_place=True, **more)
 
 
 OBJECTIVES = {
     "decoder": Objective(model.DecoderOnly),
     "encoder_decoder": Objective(model.EncoderDecoder),
-    "masked_15": Objective(model.EncoderOnly, 0.15, 0.15),
-    "masked_40": Objective(model.EncoderOnly, 0.40, 0.40),
+    "masked_15": _masked(0.15),
+    "masked_40": _masked(0.40),
     "decoder_asked_15": Objective(model.DecoderOnly, asked=0.15),
     "decoder_hidden_15": Objective(model.DecoderOnly, hidden=0.15),
+    "decoder_no_look": Objective(model.DecoderOnly, looks=False),
+    "decoder_last": Objective(model.DecoderOnly, last=True),
+    "masked_last": _masked(1.0, last=True),
+    # The stack and the mask of a decoder, with the question of an encoder.
+    "masked_15_causal": _masked(0.15, model.DecoderOnly),
 }
+
+
+def hide_tokens(
+    ids: np.ndarray,
+    draws: np.ndarray,
+    share: float,
+    mask_sign: int,
+    padding: int | None = None,
+) -> np.ndarray:
+    """Cover tokens for a masked model, and keep what stood there as its answers.
+
+    This is the masking of BERT (Devlin et al. 2018, section 3.1) without its
+    refinement of leaving or exchanging some of the chosen tokens.
+
+    Args:
+        ids: tokens, (..., T), integer.
+        draws: random numbers from 0 to below 1, (..., T); a token is chosen where
+            its number is less than ``share``.
+        share: of the tokens that are covered, from 0 to 1.
+        mask_sign: the token that covers.
+        padding: the token that fills up texts and is never chosen; None if there
+            is none.
+
+    Returns:
+        (2, ..., T): the inputs, and the answers with −1 where nothing is asked.
+
+    Raises:
+        TypeError: if ``ids`` is not integer.
+        ValueError: if ``draws`` has another shape, or ``share`` is no share.
+    """
+    if ids.dtype.kind not in "iu":
+        raise TypeError(f"ids must be whole numbers; it has dtype {ids.dtype}")
+    if draws.shape != ids.shape:
+        raise ValueError(f"draws has shape {draws.shape}; it needs {ids.shape}")
+    if not 0 <= share <= 1:
+        raise ValueError(f"share is {share}; it must be from 0 to 1")
+    chosen = draws < share
+    if padding is not None:
+        chosen &= ids != padding
+    return np.stack([np.where(chosen, mask_sign, ids), np.where(chosen, ids, -1)])
 
 
 def question(
@@ -572,28 +638,35 @@ def question(
         inputs = np.concatenate([start, targets[:, :-1]], axis=1)
         asked = np.ones(targets.shape, bool)
         return dict(inputs=inputs, asked=asked, targets=targets, source=source)
-    if objective.family is model.DecoderOnly:
+    inputs = targets = texts
+    if not objective.in_place:
         inputs, targets = texts[:, :-1], texts[:, 1:]
-        asked = rng.random(targets.shape) < objective.asked
-        if objective.hidden:
-            hidden = rng.random(inputs.shape) < objective.hidden
-            inputs = np.where(hidden, chain.MASK, inputs)
-    else:
-        targets = texts
-        asked = rng.random(texts.shape) < objective.asked
-        inputs = np.where(asked, chain.MASK, texts)
+    draws = rng.random(targets.shape)
+    if objective.last:
+        draws[:, :-1] = 1  # never chosen
+    asked = draws < objective.asked
+    if objective.in_place:
+        inputs, _ = hide_tokens(texts, draws, objective.asked, chain.MASK)
+    elif objective.hidden:
+        draws = rng.random(inputs.shape)
+        inputs, _ = hide_tokens(inputs, draws, objective.hidden, chain.MASK)
     if not asked.any():
         raise ValueError("texts: none of them is asked anything; draw more")
     return dict(inputs=inputs, asked=asked, targets=targets)
 
 
-def chain_accuracy(family, texts: np.ndarray) -> dict[str, float | None]:
+def chain_accuracy(
+    family, texts: np.ndarray, in_place: bool | None = None
+) -> dict[str, float | None]:
     """Return how often the best guess is right, at the last token and at a middle one.
 
     ``last``: from all tokens before it. ``middle``: from all other tokens for an
     encoder, from those before it for a decoder; an encoder–decoder, which reads
-    the first half and writes the second, is not asked (None).
+    the first half and writes the second, is not asked (None). ``in_place``: whether
+    the token is covered and asked for where it stands; None for encoders only.
     """
+    if in_place is None:
+        in_place = isinstance(family, model.EncoderOnly)
     chain, half = MarkovChain, MarkovChain.LENGTH // 2
 
     def right(logits: np.ndarray, place: int) -> float:
@@ -604,7 +677,7 @@ def chain_accuracy(family, texts: np.ndarray) -> dict[str, float | None]:
         written = np.concatenate([start, texts[:, half:-1]], axis=1)
         logits = family.logits(texts[:, :half], written)
         return {"last": right(logits[:, -1], -1), "middle": None}
-    if isinstance(family, model.DecoderOnly):
+    if not in_place:
         logits = family.logits(texts[:, :-1])
         return {
             "last": right(logits[:, -1], -1),
@@ -618,6 +691,12 @@ def chain_accuracy(family, texts: np.ndarray) -> dict[str, float | None]:
     return found
 
 
+def chain_and_test(back: int = 1) -> tuple[MarkovChain, np.ndarray]:
+    """Return the chain of the trainings and the 500 texts of their tests."""
+    chain = MarkovChain(np.random.default_rng(1), back)
+    return chain, chain.draw(np.random.default_rng(99), 500)
+
+
 def train_family(
     name: str,
     seed: int,
@@ -625,8 +704,10 @@ def train_family(
     batch: int = 64,
     every: int = 10,
     threshold: float = 1.0,
+    back: int = 1,
+    rate: float = 4e-3,
 ) -> tuple[model.EncoderOnly, list[dict]]:
-    """Train a tiny family on the chain until ``budget`` multiply–adds are spent.
+    """Train a tiny family on a chain until ``budget`` multiply–adds are spent.
 
     Args:
         name: of ``OBJECTIVES``.
@@ -635,17 +716,24 @@ def train_family(
         batch: texts in a step.
         every: steps between two tests.
         threshold: stop early once the last token is right this often.
+        back: how far back the token stands that decides, in the ``MarkovChain``.
+        rate: the learning rate, constant after 50 steps.
 
     Returns:
         The model, and after each test ``step``, ``multiply_adds``, ``signals``
         (losses taken so far) and what ``chain_accuracy`` found on 500 texts.
     """
-    objective, chain = OBJECTIVES[name], MarkovChain(np.random.default_rng(1))
-    test = chain.draw(np.random.default_rng(99), 500)
+    objective = OBJECTIVES[name]
+    chain, test = chain_and_test(back)
     rng = np.random.default_rng(seed)
     family = objective.family.random(
         rng, chain.VOCABULARY, chain.LENGTH, heads=1, dtype=np.float32
     )
+    silent = []
+    if not objective.looks:  # what attention brings is multiplied by 0, for ever
+        silent = [n for n in family.parameters if n.endswith("attention.w_o")]
+    for matrix in silent:
+        family.parameters[matrix][:] = 0
     optimiser, curve = Adam(family.parameters), []
     step = spent = signals = 0
     with one_thread():
@@ -653,13 +741,15 @@ def train_family(
             step += 1
             asked = question(objective, chain.draw(rng, batch), rng)
             _, run = family_loss(family, **asked)
-            optimiser.step(family.parameters, run.grads, 4e-3 * min(1, step / 50))
+            for matrix in silent:
+                run.grads[matrix][:] = 0
+            optimiser.step(family.parameters, run.grads, rate * min(1, step / 50))
             spent += run.multiply_adds
             signals += int(asked["asked"].sum())
             if step % every and spent < budget:
                 continue
             point = {"step": step, "multiply_adds": spent, "signals": signals}
-            curve.append(point | chain_accuracy(family, test))
+            curve.append(point | chain_accuracy(family, test, objective.in_place))
             if curve[-1]["last"] >= threshold:
                 break
     return family, curve

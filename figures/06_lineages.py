@@ -6,7 +6,7 @@ from attnbook.language import translate
 
 WIDE, HIGH = 800, 560
 COLUMNS = {"encoder": 252, "decoder": 438, "pair": 650}
-CELL = 17
+CELL = 15
 
 
 def words(name: str) -> str:
@@ -63,10 +63,16 @@ def draw(sheet: Sheet) -> None:
     half = 2.5 * CELL
     grid(sheet, COLUMNS["encoder"] - half, 280, 5, 5, "all")
     grid(sheet, COLUMNS["decoder"] - half, 280, 5, 5, "causal")
-    grid(sheet, COLUMNS["pair"] - 30 - 4 * CELL, 280, 4, 4, "causal")
-    grid(sheet, COLUMNS["pair"] + 10, 280, 4, 5, "cross")
-    sheet.text(words("writes"), COLUMNS["pair"] - 30 - 2 * CELL, 370, 12, "muted")
-    sheet.text(words("cross"), COLUMNS["pair"] + 10 + 2.5 * CELL, 370, 12, "key")
+    x = COLUMNS["pair"] - 7 * CELL - 18
+    for name, rows, columns, kind in (
+        ("reads", 5, 5, "all"),
+        ("writes", 4, 4, "causal"),
+        ("cross", 4, 5, "cross"),
+    ):
+        grid(sheet, x, 280, rows, columns, kind)
+        hue = "key" if kind == "cross" else "muted"
+        sheet.text(words(name), x + columns * CELL / 2, 372, 12, hue)
+        x += columns * CELL + 18
     for y in (170, 230, 400, 475):
         sheet.line((12, y), (WIDE - 12, y), colour="line", width=1)
 

@@ -88,6 +88,15 @@ def cross_attention(x, memory, w_q, w_k, w_v, w_o, heads, kv_heads=None, allow=N
     return mixed.swapaxes(-2, -3).reshape(merged) @ w_o
 
 
+def hide_tokens(ids, draws, share, mask_sign, padding=None):
+    chosen = draws < share
+    if padding is not None:
+        chosen = chosen & (ids != padding)
+    inputs = np.where(chosen, mask_sign, ids)
+    answers = np.where(chosen, ids, -1)
+    return np.stack([inputs, answers])
+
+
 def kv_cache_bytes(tokens, layers, kv_heads, head_width, bytes_per_number=2):
     return 2 * layers * kv_heads * tokens * head_width * bytes_per_number
 
@@ -173,6 +182,7 @@ SOLUTIONS = {
         repeat_kv,
         multi_head_attention,
         cross_attention,
+        hide_tokens,
         kv_cache_bytes,
         causal_mask,
         attend_with_past,
@@ -296,6 +306,17 @@ def _probe_cross_attention(rng):
     return {"x": arguments.pop("x"), "memory": memory, **arguments}
 
 
+def _probe_hide_tokens(rng):
+    shape = tuple(rng.integers(1, 5, size=rng.integers(1, 4)))
+    share = float(rng.choice([0.0, 0.15, 0.5, 1.0]))
+    draws = np.where(rng.random(shape) < 0.1, min(share, 0.9), rng.random(shape))
+    arguments = {"ids": rng.integers(0, 6, shape), "draws": draws, "share": share}
+    arguments["mask_sign"] = int(rng.choice([6, 9]))
+    if rng.random() < 0.6:
+        arguments["padding"] = int(rng.integers(0, 3))
+    return arguments
+
+
 def _probe_kv_cache_bytes(rng):
     names = ("tokens", "layers", "kv_heads", "head_width")
     arguments = {name: int(rng.integers(1, 30)) for name in names}
@@ -373,6 +394,7 @@ PROBES = {
     "repeat_kv": _probe_repeat_kv,
     "multi_head_attention": _probe_multi_head_attention,
     "cross_attention": _probe_cross_attention,
+    "hide_tokens": _probe_hide_tokens,
     "kv_cache_bytes": _probe_kv_cache_bytes,
     "causal_mask": _probe_mask,
     "attend_with_past": _probe_past,

@@ -155,7 +155,7 @@ def test_recorded_times_cover_what_they_say(name):
 
 
 @pytest.mark.parametrize("places", [5, 24])
-def test_both_ways_that_are_timed_find_the_same(places):
+def test_the_ways_that_are_timed_find_the_same(places):
     signal = np.random.default_rng(0).standard_normal(places, np.float32)
     pattern = np.array([-1, 0.5, 2], np.float32)
     looks = record_experiments.neighbour_looks(places, 3)
@@ -164,6 +164,7 @@ def test_both_ways_that_are_timed_find_the_same(places):
     for found in (
         record_experiments.by_sliding(signal, pattern),
         record_experiments.by_heads(signal, pattern, looks),
+        record_experiments.by_windows(signal, pattern),
     ):
         assert found.dtype == np.float32
         assert np.allclose(found, expected, atol=1e-6)

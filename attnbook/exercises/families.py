@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attnbook import ops
+from attnbook import ops, train
 from attnbook.exercises import heads as layers
 from attnbook.exercises._exercise import Implement, Predict, case
 from attnbook.exercises.qkv import SOFTMAXES
@@ -255,4 +255,177 @@ triangle_across = Predict(
     mistakes={"nothing": "a", "sees_nobody": "c", "future": "d"},
 )
 
-EXERCISES = [count_signals, cross_attention, triangle_across]
+# --- hide_tokens ------------------------------------------------------------
+
+
+def right_choice(ids, draws, share, padding):
+    chosen = draws < share
+    return chosen if padding is None else chosen & (ids != padding)
+
+
+def right_cover(ids, chosen, mask_sign, padding):
+    return np.where(chosen, mask_sign, ids)
+
+
+def hiding(*, choose=right_choice, cover=right_cover, asked=None, nothing=-1):
+    """Return a way to hide tokens, made of these parts.
+
+    ``asked`` makes the answers of the tokens, the inputs, and where a token was
+    chosen.
+    """
+
+    def hide(ids, draws, share, mask_sign, padding, variant):
+        chosen = choose(ids, draws, share, padding)
+        inputs = cover(ids, chosen, mask_sign, padding)
+        answers = np.where(chosen, ids, nothing)
+        if asked is not None:
+            answers = asked(ids, inputs, chosen)
+        return np.stack([inputs, answers])
+
+    return hide
+
+
+def hides_padding(*, cover, ask):
+    """Return a version that treats padding like any token in one half or in both."""
+
+    def hide(ids, draws, share, mask_sign, padding, variant):
+        right = train.hide_tokens(ids, draws, share, mask_sign, padding)
+        wrong = train.hide_tokens(ids, draws, share, mask_sign)
+        return np.stack([(wrong if cover else right)[0], (wrong if ask else right)[1]])
+
+    return hide
+
+
+def exchanged(ids, draws, share, mask_sign, padding, variant):
+    return train.hide_tokens(ids, draws, share, mask_sign, padding)[::-1]
+
+
+def choosing(compare):
+    """Return a choice with another comparison; padding is left out as it should."""
+
+    def choose(ids, draws, share, padding):
+        chosen = compare(draws, share)
+        return chosen if padding is None else chosen & (ids != padding)
+
+    return choose
+
+
+def first_text_decides(draws, share):
+    return np.broadcast_to(draws.reshape(-1, draws.shape[-1])[0] < share, draws.shape)
+
+
+def next_token(ids, inputs, chosen):
+    """Ask for the token after the hole, as a decoder is asked."""
+    after = np.concatenate([ids[..., 1:], np.full_like(ids[..., :1], -1)], axis=-1)
+    return np.where(chosen, after, -1)
+
+
+def hide_case(ids, draws, share, mask_sign=10, **more):
+    arrays = {"ids": np.array(ids), "draws": np.array(draws)}
+    return case(**arrays, share=share, mask_sign=mask_sign, **more)
+
+
+hide_tokens = Implement(
+    name="hide_tokens",
+    chapter=CHAPTER,
+    difficulty=2,
+    minutes=10,
+    reread="06_families.signals",
+    reference=train.hide_tokens,
+    returns="(2, ..., T)",
+    cases=[
+        hide_case([5], [0.0], 0.5),
+        hide_case([5, 7], [0.1, 0.9], 0.15),
+        hide_case([7, 5, 7], [0.5, 0.02, 0.9], 0.15),
+        hide_case([3, 8, 5, 6], [0.9, 0.2, 0.1, 0.3], 0.25),
+        hide_case([3, 8, 5, 6], [0.4, 0.25, 0.0, 0.7], 0.25),
+        hide_case([4, 6, 2], [0.0, 0.4, 0.99], 1.0),
+        hide_case([4, 6, 2], [0.0, 0.4, 0.99], 0.0),
+        hide_case([2, 6, 2, 9, 4], [0.8, 0.1, 0.6, 0.3, 0.39], 0.4, mask_sign=11),
+        hide_case([2, 6, 1, 1], [0.9, 0.1, 0.1, 0.9], 0.4, mask_sign=11, padding=1),
+        hide_case([9, 6, 8, 0], [0.1, 0.9, 0.6, 0.05], 0.15, padding=0),
+        hide_case([0, 0, 5, 6], [0.3, 0.0, 0.2, 0.7], 0.4, padding=0),
+        hide_case(
+            [[5, 6, 7], [8, 9, 2]],
+            [[0.1, 0.9, 0.9], [0.8, 0.0, 0.1]],
+            0.15,
+        ),
+        hide_case(
+            [[5, 6, 7, 3], [8, 9, 0, 0]],
+            [[0.9, 0.9, 0.1, 0.6], [0.05, 0.7, 0.0, 0.9]],
+            0.15,
+            padding=0,
+        ),
+        hide_case(
+            [[[5, 6], [7, 3]], [[8, 0], [4, 4]]],
+            [[[0.9, 0.1], [0.2, 0.1]], [[0.6, 0.1], [0.0, 0.7]]],
+            0.2,
+            padding=0,
+        ),
+    ],
+    extremes=[],
+    variants=(None,),
+    mistakes={
+        "padding_chosen": hides_padding(cover=True, ask=True),
+        "padding_covered": hides_padding(cover=True, ask=False),
+        "padding_asked": hides_padding(cover=False, ask=True),
+        "asked_everywhere": hiding(asked=lambda ids, inputs, chosen: ids),
+        "asked_where_seen": hiding(
+            asked=lambda ids, inputs, chosen: np.where(chosen, -1, ids)
+        ),
+        "answers_hidden_too": (
+            hiding(asked=lambda ids, inputs, chosen: np.where(chosen, inputs, -1)),
+            hiding(asked=lambda ids, inputs, chosen: inputs),
+        ),
+        "next_token_asked": hiding(asked=next_token),
+        "not_covered": hiding(cover=lambda ids, chosen, mask_sign, padding: ids),
+        "covered_by_padding": hiding(
+            cover=lambda ids, chosen, mask_sign, padding: np.where(
+                chosen, 0 if padding is None else padding, ids
+            )
+        ),
+        "share_kept": (
+            hiding(choose=choosing(lambda draws, share: draws > share)),
+            hiding(choose=choosing(lambda draws, share: draws >= share)),
+            hiding(choose=choosing(lambda draws, share: draws < 1 - share)),
+        ),
+        "border_chosen": hiding(choose=choosing(lambda draws, share: draws <= share)),
+        "first_text_decides": hiding(choose=choosing(first_text_decides)),
+        "other_sign": (hiding(nothing=0), hiding(nothing=-100)),
+        "exchanged": exchanged,
+    },
+)
+
+# --- which_control ----------------------------------------------------------
+
+which_control = Predict(
+    name="which_control",
+    chapter=CHAPTER,
+    difficulty=2,
+    minutes=5,
+    reread="06_families.look",
+    answer="c",
+    mistakes={"more_holes": "a", "fewer_losses": "b", "more_data": "d"},
+)
+
+# --- unshifted --------------------------------------------------------------
+
+unshifted = Predict(
+    name="unshifted",
+    chapter=CHAPTER,
+    kind="break it",
+    difficulty=2,
+    minutes=6,
+    reread="06_families.signals",
+    answer="d",
+    mistakes={"shapes": "a", "mask_saves": "b", "slower": "c"},
+)
+
+EXERCISES = [
+    count_signals,
+    hide_tokens,
+    which_control,
+    cross_attention,
+    triangle_across,
+    unshifted,
+]
