@@ -94,7 +94,7 @@ def test_pages_get_the_very_module_that_live_notebooks_get(make):
 def test_every_class_in_the_style_sheet_is_written_out_in_a_module():
     # The site's build drops rules for names that no page and no module holds.
     files = static_files("en")
-    modules = "".join(text for name, text in files.items() if name.endswith(".js"))
+    modules = "".join(files[f"{name}.js"] for name in WIDGETS)
     used = set(re.findall(r"[\w-]+", modules + AttentionInThreeSteps().to_html()))
     styled = set(re.findall(r"\.(attn-[\w-]+)", files["widgets.css"]))
     assert len(styled) > 40
@@ -103,6 +103,8 @@ def test_every_class_in_the_style_sheet_is_written_out_in_a_module():
 
 def test_static_files_are_the_modules_the_style_and_the_loader():
     names = {*(f"{name}.js" for name in WIDGETS), "widgets.css", "loader.js"}
+    for make in WIDGETS.values():
+        names |= make.files().keys()
     assert static_files("en").keys() == names
     with pytest.raises(ValueError, match=r"language is 'tlh'; there are .* en"):
         static_files("tlh")

@@ -16,6 +16,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 
+import real_models
 from attnbook import ops, train
 
 DATA = Path(__file__).parents[1] / "attnbook" / "data"
@@ -366,6 +367,7 @@ EXPERIMENTS = {
     "real": real,
     "small_writer": small_writer,
     "stream_times": stream_times,
+    **real_models.EXPERIMENTS,
 }
 
 

@@ -39,7 +39,8 @@ def static_files(language: str) -> dict[str, str]:
     """Return the files that the pages of an edition need: file name to text.
 
     Each widget's module is the very text that a live notebook loads; besides
-    them ``widgets.css`` and ``loader.js``, which a page loads as a module.
+    them what modules load when asked for, ``widgets.css`` and ``loader.js``, which
+    a page loads as a module.
 
     Raises ``ValueError`` if there is no catalogue for ``language``.
     """
@@ -52,6 +53,8 @@ def static_files(language: str) -> dict[str, str]:
         f"{name}.js": module_text(name, language, cls.data)
         for name, cls in WIDGETS.items()
     }
+    for cls in WIDGETS.values():
+        files |= cls.files()
     files["widgets.css"] = style_text()
     files["loader.js"] = (_HERE / "loader.js").read_text("utf-8")
     return files

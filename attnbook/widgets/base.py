@@ -70,6 +70,11 @@ class BookWidget(anywidget.AnyWidget):
         # Where Reset leads; the page's loader gives its models the same.
         self._start = self._state()
 
+    @classmethod
+    def files(cls) -> dict[str, str]:
+        """Return what a page's module loads when it is asked for: name to text."""
+        return {}
+
     @property
     def _esm(self) -> str:
         return module_text(self.name, language(), self.data)

@@ -258,9 +258,9 @@ export function prefersStillness() {
 /**
  * Build one view: a frame with a title, and what the widget puts into it.
  *
- * build({ model, root, signal }) returns { draw, clear }: a function that shows the
- * model's present state and returns one sentence about it, and (optional) one that
- * ends what a signal cannot. Drawing follows the model, once a frame at most; the
+ * build({ model, root, signal, redraw }) returns { draw, clear }: a function that shows
+ * the model's present state and returns one sentence about it, and (optional) one that
+ * ends what a signal cannot; redraw is for what comes later than the model's state. Drawing follows the model, once a frame at most; the
  * sentence is also spoken, once the reader pauses. The trait _start holds the state
  * that the widget was made with, to which Reset returns.
  */
@@ -286,7 +286,9 @@ export function view({ title, build }) {
     }
     root.append(html("p", { class: "attn-title" }, title));
     const traits = Object.keys(model.get("_start"));
-    const { draw, clear } = build({ model, root, signal });
+    let frame = 0;
+    const redraw = () => (frame ||= requestAnimationFrame(show));
+    const { draw, clear } = build({ model, root, signal, redraw });
 
     const sentence = html("p", { class: "attn-sentence" });
     const spoken = html("p", { class: "attn-spoken", "aria-live": "polite" });
@@ -302,7 +304,6 @@ export function view({ title, build }) {
       html("div", { class: "attn-foot" }, reset, ...(link ? [link.node] : [])),
     );
 
-    let frame = 0;
     let pause = 0;
     const show = () => {
       frame = 0;
@@ -315,7 +316,6 @@ export function view({ title, build }) {
       clearTimeout(pause);
       if (news) pause = setTimeout(() => (spoken.textContent = text), 500);
     };
-    const redraw = () => (frame ||= requestAnimationFrame(show));
     for (const trait of traits) model.on(`change:${trait}`, redraw);
     el.append(root);
     show();
