@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -956,6 +957,17 @@ def tiled_attention(
     return out
 
 
+@lru_cache(maxsize=8)  # queries and keys of all layers turn alike
+def _turns(
+    positions: tuple[int, ...], d: int, base: float, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return cosine and sine of the angle of each pair at each position."""
+    # Angles in double precision: far out, single precision would blur them.
+    speeds = base ** (-np.arange(0, d, 2) / d)  # (d/2,)
+    angles = np.array(positions)[:, None] * speeds  # (T, d/2)
+    return np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
+
+
 def rope(
     x: Float[np.ndarray, "*B T d"],
     positions: np.ndarray | None = None,
@@ -1002,10 +1014,7 @@ def rope(
             f"positions has shape {positions.shape}; x has shape {x.shape}, so one "
             f"position for each of its T = {T} rows is needed, ({T},)"
         )
-    # Angles in double precision: far out, single precision would blur them.
-    speeds = float(base) ** (-np.arange(0, d, 2) / d)  # (d/2,)
-    angles = positions[:, None] * speeds  # (T, d/2)
-    cos, sin = np.cos(angles).astype(x.dtype), np.sin(angles).astype(x.dtype)
+    cos, sin = _turns(tuple(positions.tolist()), d, float(base), x.dtype)  # (T, d/2)
     first, second = x[..., 0::2], x[..., 1::2]  # (..., T, d/2)
     turned = np.empty_like(x)
     turned[..., 0::2] = first * cos - second * sin
