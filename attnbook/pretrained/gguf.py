@@ -106,7 +106,7 @@ class Gguf:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self._name = Path(path).name
+        self._path, self._name = Path(path), Path(path).name
         if Path(path).stat().st_size < 24:
             raise BrokenFile(f"{self._name} is too short to be a GGUF file")
         self._bytes = np.memmap(path, np.uint8, "r")
@@ -150,8 +150,9 @@ class Gguf:
             KeyError: there is no array of that name.
         """
         place = self._places[name]
-        raw = self._bytes[place.start : place.start + place.bytes]
-        return np.asarray(raw).reshape(-1, place.kind.size)
+        # Not through the map: its pages would stay in memory beside the arrays.
+        raw = np.fromfile(self._path, np.uint8, place.bytes, offset=place.start)
+        return raw.reshape(-1, place.kind.size)
 
     def kind(self, name: str) -> str:
         """Return how the numbers of an array are kept, such as ``Q4_1``.
