@@ -31,7 +31,7 @@ def layer_norm_backward(
 
 
 def rms_norm_backward(
-    x: np.ndarray, gain: np.ndarray, grad: np.ndarray, eps: float = EPS
+    x: np.ndarray, gain: np.ndarray | float, grad: np.ndarray, eps: float = EPS
 ) -> np.ndarray:
     """Return the gradient of ``rms_norm`` with respect to ``x``, (..., D)."""
     size = np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps)

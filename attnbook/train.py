@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from attnbook import model, ops
+from attnbook.depth import gelu_slope, rms_norm_backward
 from attnbook.ops import softmax
 
 try:
@@ -49,9 +50,7 @@ def unit_rms(x: np.ndarray) -> np.ndarray:
 
 def unit_rms_backward(x: np.ndarray, grad: np.ndarray) -> np.ndarray:
     """Return the gradient of ``unit_rms`` with respect to ``x``."""
-    size = np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + 1e-5)
-    y = x / size
-    return (grad - y * np.mean(grad * y, axis=-1, keepdims=True)) / size
+    return rms_norm_backward(x, 1, grad)
 
 
 def softmax_backward(weights: np.ndarray, grad: np.ndarray) -> np.ndarray:
@@ -320,10 +319,7 @@ Backward = Callable[[np.ndarray], np.ndarray]
 
 def gelu_backward(x: np.ndarray, grad: np.ndarray) -> np.ndarray:
     """Return the gradient of ``ops.gelu`` with respect to ``x``."""
-    slope = (2 / np.pi) ** 0.5
-    t = np.tanh(slope * x * (1 + 0.044715 * x * x))
-    inner = slope * (1 + 3 * 0.044715 * x * x)
-    return grad * 0.5 * (1 + t + x * (1 - t * t) * inner)
+    return grad * gelu_slope(x)
 
 
 class Pass:
