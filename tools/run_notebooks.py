@@ -44,6 +44,8 @@ def run(path: Path) -> str:
         timeout=120,
         kernel_name="python3",
         record_timing=False,
+        # A busy machine sends what is printed in more pieces than an idle one.
+        coalesce_streams=True,
         # Kept during the run, where interact() needs it, and cleaned out after.
         store_widget_state=True,
         resources={"metadata": {"path": str(path.parent)}},
