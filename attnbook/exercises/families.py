@@ -296,6 +296,11 @@ def hides_padding(*, cover, ask):
     return hide
 
 
+def asks_whether_padding_is_true(ids, draws, share, mask_sign, padding, variant):
+    """Write ``if padding:``, which 0 does not pass."""
+    return train.hide_tokens(ids, draws, share, mask_sign, padding or None)
+
+
 def exchanged(ids, draws, share, mask_sign, padding, variant):
     return train.hide_tokens(ids, draws, share, mask_sign, padding)[::-1]
 
@@ -369,6 +374,7 @@ hide_tokens = Implement(
         "padding_chosen": hides_padding(cover=True, ask=True),
         "padding_covered": hides_padding(cover=True, ask=False),
         "padding_asked": hides_padding(cover=False, ask=True),
+        "zero_is_no_padding": asks_whether_padding_is_true,
         "asked_everywhere": hiding(asked=lambda ids, inputs, chosen: ids),
         "asked_where_seen": hiding(
             asked=lambda ids, inputs, chosen: np.where(chosen, -1, ids)
