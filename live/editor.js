@@ -24,6 +24,7 @@ export function edit(parent, text, { label, change, run, leave }) {
       minimalSetup,
       syntaxHighlighting(classHighlighter),
       lineNumbers(),
+      EditorView.lineWrapping,
       keymap.of([indentWithTab]),
       indentUnit.of("    "),
       python(),

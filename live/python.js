@@ -69,7 +69,7 @@ export class Python {
       job.timer = setTimeout(() => this.end("time"), LIMIT * 1000);
     if (state || shown) job.listen({ state, shown });
     if (done) this.#finish(done);
-    if (failed !== undefined) this.end(job.timer ? "crash" : "load", failed);
+    if (failed) this.end(failed.why ?? (job.timer ? "crash" : "load"), failed.what);
   }
 
   #finish(result) {
@@ -80,7 +80,7 @@ export class Python {
     job.resolve(result);
   }
 
-  /** End Python, whatever it does, for one of: "stop", "time", "crash", "load". */
+  /** End Python, whatever it does, for one of: "stop", "time", "crash", "load", "altered". */
   end(why, what = "") {
     this.#worker?.terminate();
     this.#worker = null;

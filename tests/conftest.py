@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, Request, Route, sync_playwright
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "_build" / "site"
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "book" / "_ext")]
+sys.path[:0] = [str(ROOT / p) for p in ("tools", "book/_ext", "live")]
 
 import serve  # noqa: E402 (after the path to it)
 
@@ -59,6 +59,14 @@ def site() -> Path:
     if not (SITE / "index.html").exists():
         pytest.fail("The site is not built: run make book first.", pytrace=False)
     return SITE
+
+
+@pytest.fixture(scope="session")
+def live(site: Path) -> Path:
+    """The site, with Python in its pages; a test that needs it fails without."""
+    if not (site / "pyodide").is_dir():
+        pytest.fail("The site has no Python: live/fetch.py says why.", pytrace=False)
+    return site
 
 
 @pytest.fixture(scope="session")
@@ -123,45 +131,50 @@ class Visit:
         assert self.refused == []
 
 
-@pytest.fixture
-def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
+def open_visit(browser: Browser, url: str, **options: object) -> Visit:
     """Open an address in a fresh context in which all other hosts are refused.
 
     Keyword arguments go to Playwright's ``new_context``.
     """
-    contexts = []
+    options = {"viewport": {"width": 1400, "height": 900}, **options}
+    context = browser.new_context(**options)
+    visit = Visit(context.new_page())
+    host = urlsplit(url).netloc
+
+    def guard(route: Route) -> None:
+        address = urlsplit(route.request.url)
+        if address.scheme in ("http", "https") and address.netloc != host:
+            visit.refused.append(route.request.url)
+            route.abort()
+        else:
+            visit.requested.append(route.request.url)
+            route.continue_()
+
+    context.route("**/*", guard)
+    page = visit.page
+    page.on("console", lambda m: m.type == "error" and visit.errors.append(m.text))
+    page.on("pageerror", lambda error: visit.errors.append(str(error)))
+    page.on("requestfailed", visit.note_failure)
+    page.on(
+        "response",
+        lambda r: r.status >= 400 and visit.failed.append(f"{r.status} {r.url}"),
+    )
+    page.goto(url, wait_until="load")
+    return visit
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
+    """Open addresses as ``open_visit`` does; all are closed at the end."""
+    visits = []
 
     def start(url: str, **options: object) -> Visit:
-        options = {"viewport": {"width": 1400, "height": 900}, **options}
-        context = browser.new_context(**options)
-        contexts.append(context)
-        visit = Visit(context.new_page())
-        host = urlsplit(url).netloc
-
-        def guard(route: Route) -> None:
-            address = urlsplit(route.request.url)
-            if address.scheme in ("http", "https") and address.netloc != host:
-                visit.refused.append(route.request.url)
-                route.abort()
-            else:
-                visit.requested.append(route.request.url)
-                route.continue_()
-
-        context.route("**/*", guard)
-        page = visit.page
-        page.on("console", lambda m: m.type == "error" and visit.errors.append(m.text))
-        page.on("pageerror", lambda error: visit.errors.append(str(error)))
-        page.on("requestfailed", visit.note_failure)
-        page.on(
-            "response",
-            lambda r: r.status >= 400 and visit.failed.append(f"{r.status} {r.url}"),
-        )
-        page.goto(url, wait_until="load")
-        return visit
+        visits.append(open_visit(browser, url, **options))
+        return visits[-1]
 
     yield start
-    for context in contexts:
-        context.close()
+    for visit in visits:
+        visit.page.context.close()
 
 
 def wake_widgets(page: Page) -> None:
