@@ -75,6 +75,9 @@ class SmolLM2(DecoderOnly):
             yield token, scores
             new = np.array([token])
 
+    def _embed(self, ids: np.ndarray, start: int = 0) -> np.ndarray:
+        return np.ascontiguousarray(super()._embed(ids, start))
+
     def _project(self, x: np.ndarray, name: str) -> list[np.ndarray]:
         p = self.parameters
         query = p[f"{name}.w_q"].shape[1]
@@ -107,8 +110,11 @@ def _read() -> tuple[dict[str, np.ndarray], BytePairs, dict[str, Any]]:
     said = file.values
     if said.get("general.architecture") != "llama":
         raise BrokenFile(f"the architecture is {said.get('general.architecture')!r}")
+    # Kept the other way round in memory: the scores of what comes next take twice
+    # as long on rows, and looking a token up costs nothing either way.
+    tokens_turned = np.ascontiguousarray(file.array("token_embd.weight").T)
     parameters = {
-        "tokens": file.array("token_embd.weight"),
+        "tokens": tokens_turned.T,
         "decoder.norm.gain": file.array("output_norm.weight"),
     }
     for layer in range(said["llama.block_count"]):
@@ -129,7 +135,7 @@ def _read() -> tuple[dict[str, np.ndarray], BytePairs, dict[str, Any]]:
         for part, norm in (("attention", "attn_norm"), ("feed_forward", "ffn_norm")):
             gain = file.array(f"{there}.{norm}.weight")
             parameters[f"decoder.{layer}.{part}.gain"] = gain
-    for array in parameters.values():
+    for array in (tokens_turned, *parameters.values()):
         array.flags.writeable = False  # shared
     pieces = said["tokenizer.ggml.tokens"]
     kinds = said["tokenizer.ggml.token_type"]
