@@ -123,6 +123,17 @@ def megabytes(pyodide: Path) -> dict[str, str]:
     return {"python": f"{python / 1e6:.0f}", "plots": f"{more / 1e6:.0f}"}
 
 
+# What JupyterLab itself loads, besides Python: measured with benchmarks/run_python.py.
+LAB_SCRIPTS = 10_000_000
+
+
+def lab_megabytes() -> str:
+    """Return about how much the lab loads until the first cell has run."""
+    python = sum((fetch.NPM / file).stat().st_size for file in fetch.RUNTIME)
+    wheels = sum((fetch.CACHE / file).stat().st_size for file in fetch.wanted())
+    return f"{(python + wheels + LAB_SCRIPTS) / 1e6:.0f}"
+
+
 def cells(notebook: dict) -> list[dict]:
     """Return what the pages' Python must know of a notebook's code cells.
 

@@ -37,9 +37,11 @@ BROWSER_ARGUMENTS = [
 
 
 def pages(folder: Path = SITE) -> list[str]:
-    """Return the site's pages by address, the entrance and the root 404 left out."""
+    """Return the editions' pages by address: no entrance, no root 404, no lab."""
     return sorted(
-        path.relative_to(folder).as_posix() for path in folder.glob("*/*.html")
+        path.relative_to(folder).as_posix()
+        for path in folder.glob("*/*.html")
+        if (path.parent / "_static").is_dir()
     )
 
 

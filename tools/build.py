@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "_build"
 sys.path[:0] = [str(ROOT / "book" / "_ext"), str(ROOT / "live")]
 
+import lab  # noqa: E402
 import publish  # noqa: E402
 from book_pages import address, editions  # noqa: E402
 from book_policy import protect  # noqa: E402
@@ -222,7 +223,7 @@ def write_addresses(site: Path) -> None:
     pages = [
         path.relative_to(site).as_posix()
         for path in sorted(site.glob("*/*.html"))
-        if path.name not in ("404.html", "search.html")
+        if path.name not in ("404.html", "search.html") and path.parent.name != "lab"
     ]
     entries = "".join(f"<url><loc>{url}/{page}</loc></url>\n" for page in pages)
     (site / "sitemap.xml").write_text(
@@ -264,6 +265,7 @@ def main() -> None:
         shutil.copytree(build_edition(language, live), staged / language)
     if live:
         publish.write(staged, languages, commit_time())
+        lab.write(staged, languages, commit_time())
     (staged / "index.html").write_text(entrance(languages), "utf-8")
     first = languages[0]
     page = (staged / first / "404.html").read_text("utf-8")

@@ -27,10 +27,6 @@ def portable(notebook: dict, figures: Path, edition: str) -> dict:
         edition: the address of the edition, or "" where it is not known.
     """
 
-    def link(match: re.Match) -> str:
-        words, page, anchor = match[1], match[2], match[3] or ""
-        return f"[{words}]({edition}/{page}.html{anchor})" if edition else words
-
     for cell in notebook["cells"]:
         if cell["cell_type"] != "markdown":
             continue
@@ -39,8 +35,18 @@ def portable(notebook: dict, figures: Path, edition: str) -> dict:
             drawing = base64.b64encode((figures / name).read_bytes()).decode("ascii")
             cell.setdefault("attachments", {})[name] = {"image/svg+xml": drawing}
         text = IMAGE.sub(r"![\1](attachment:\2)", text)
-        cell["source"] = LINK.sub(link, text)
+        cell["source"] = absolute_links(text, edition)
     return notebook
+
+
+def absolute_links(text: str, edition: str) -> str:
+    """Return Markdown whose links to other pages lead to the edition, or nowhere."""
+
+    def link(match: re.Match) -> str:
+        words, page, anchor = match[1], match[2], match[3] or ""
+        return f"[{words}]({edition}/{page}.html{anchor})" if edition else words
+
+    return LINK.sub(link, text)
 
 
 def _write(app, exception) -> None:

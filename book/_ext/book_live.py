@@ -26,7 +26,10 @@ def marks(cell: dict) -> dict[str, str]:
 
 def _page(app, pagename, templatename, context, doctree) -> None:
     context["has_python"] = app.config.book_live and bool(context["notebook"])
-    context["live_start"] = f"live/start.{app.config.book_language}.js"
+    language = app.config.book_language
+    context["live_start"] = f"live/start.{language}.js"
+    context["lab"] = f"lab/lab/index.html?path={language}/{context['notebook']}"
+    context["lab_size"] = publish.lab_megabytes() if app.config.book_live else ""
 
 
 def setup(app):
