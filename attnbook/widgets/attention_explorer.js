@@ -12,18 +12,20 @@ export async function inflate(text) {
 }
 
 /**
- * The steps of 1/255 of one head, rows of T whole numbers.
- * With a causal mask only the places up to its own are kept of each row.
+ * The steps of 1/255 of one row of a head, T whole numbers.
+ * With a causal mask only the places up to its own are kept.
  */
-export function stepsOf(bytes, { heads, causal, T }, layer, head) {
-  const size = causal ? (T * (T + 1)) / 2 : T * T;
-  let at = (layer * heads + head) * size;
-  return Array.from({ length: T }, (_, t) => {
-    const kept = causal ? t + 1 : T;
-    const row = [...bytes.subarray(at, at + kept), ...Array(T - kept).fill(0)];
-    at += kept;
-    return row;
-  });
+export function rowOf(bytes, { heads, causal, T }, layer, head, t) {
+  const [size, before] = causal ? [(T * (T + 1)) / 2, (t * (t + 1)) / 2] : [T * T, t * T];
+  const at = (layer * heads + head) * size + before;
+  const row = Array(T).fill(0);
+  for (let s = 0; s < (causal ? t + 1 : T); s++) row[s] = bytes[at + s];
+  return row;
+}
+
+/** The steps of all rows of a head. */
+export function stepsOf(bytes, shape, layer, head) {
+  return Array.from({ length: shape.T }, (_, t) => rowOf(bytes, shape, layer, head, t));
 }
 
 /** Weights from steps: each row adds up to 1 again. */
@@ -39,7 +41,7 @@ export function everyHead(bytes, shape, token, target) {
   return Array.from({ length: shape.layers }, (_, layer) =>
     Array.from(
       { length: shape.heads },
-      (_, head) => weightsOf([stepsOf(bytes, shape, layer, head)[token]])[0][target],
+      (_, head) => weightsOf([rowOf(bytes, shape, layer, head, token)])[0][target],
     ),
   );
 }
