@@ -208,6 +208,8 @@ def test_pages_are_light(site, soups):
         }
         if soups[address].find(attrs={"data-widget": True}):
             expected.add("loader.js")
+        if soups[address].find(attrs={"data-question": True}):
+            expected.add("questions.js")
         if soups[address].find(attrs={"data-cell": True}):
             # Where Python is in the pages at all.
             expected |= {"start.en.js"} & {path.name for path in site.glob("live/*")}
