@@ -213,3 +213,19 @@ def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
     for context in contexts:
         context.close()
     assert reports == []
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """Report the mutation score: how many wrong versions the checks have refused."""
+    reports = terminalreporter.getreports("passed") + terminalreporter.getreports(
+        "failed"
+    )
+    found = [dict(report.user_properties) for report in reports]
+    counts = [f for f in found if "mutants" in f]
+    if counts:
+        made = sum(f["mutants"] for f in counts)
+        refused = made - sum(f["accepted"] for f in counts)
+        terminalreporter.write_line(
+            f"mutation score: {refused} of {made} mechanical mutants of "
+            f"{len(counts)} solutions refused ({refused / made:.1%})"
+        )
