@@ -74,8 +74,7 @@ def adapted(notebook: str, language: str) -> str:
     content = nbformat.reads(notebook, as_version=4)
     content.metadata.kernelspec = KERNELSPEC
     for cell in content.cells:
-        if cell.cell_type == "markdown":
-            cell.source = absolute_links(cell.source, site and f"{site}/{language}")
+        cell.source = absolute_links(cell.source, site and f"{site}/{language}")
     # Not by nbformat: it would cut texts into lists of lines, on which the lab trips.
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 

@@ -67,13 +67,7 @@ def gather(language: str, source: Path) -> None:
         if path.is_file():
             shutil.copy(path, source)
     for path in sorted((ROOT / "notebooks" / language).glob("*.ipynb")):
-        # What a notebook reaches from its own folder lies beside it here.
-        text = path.read_text("utf-8").replace("../../figures/", "figures/")
-        text = text.replace(f"../../book/{language}/", "")
-        # A chapter that is downloaded by itself has no repository around it.
-        if repository := address("BOOK_REPO_URL"):
-            text = text.replace("%pip install ../..", f"%pip install git+{repository}")
-        (source / path.name).write_text(text, "utf-8")
+        (source / path.name).write_text(gathered(path, language), "utf-8")
     figures = source / "figures"
     figures.mkdir()
     # 01_pipeline.zh.svg is the Chinese edition's 01_pipeline.svg.
@@ -81,6 +75,16 @@ def gather(language: str, source: Path) -> None:
     own = sorted((ROOT / "figures").glob(f"*.{language}.*svg"))
     for path in plain + own:
         shutil.copy(path, figures / path.name.replace(f".{language}.", ".", 1))
+
+
+def gathered(notebook: Path, language: str) -> str:
+    """Return a notebook's text, as it lies beside its pages and figures."""
+    text = notebook.read_text("utf-8").replace("../../figures/", "figures/")
+    text = text.replace(f"../../book/{language}/", "")
+    # A chapter that is downloaded by itself has no repository around it.
+    if repository := address("BOOK_REPO_URL"):
+        text = text.replace("%pip install ../..", f"%pip install git+{repository}")
+    return text
 
 
 def localised(figure: Path) -> bool:

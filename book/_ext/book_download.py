@@ -14,7 +14,7 @@ from book_pages import address
 
 IMAGE = re.compile(r"!\[([^\]]*)\]\(figures/([\w.-]+\.svg)\)")
 LINK = re.compile(
-    r"(?<!!)\[([^\]]*)\]\((?!\w+:|#|attachment:)([\w-]+)\.(?:md|ipynb)(#[\w-]+)?\)"
+    r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!\w+:|#|attachment:)([\w-]+)\.(?:md|ipynb)(#[^)\s]+)?\)"
 )
 
 
@@ -28,14 +28,17 @@ def portable(notebook: dict, figures: Path, edition: str) -> dict:
     """
 
     for cell in notebook["cells"]:
-        if cell["cell_type"] != "markdown":
-            continue
-        text = "".join(cell["source"])
-        for _, name in IMAGE.findall(text):
-            drawing = base64.b64encode((figures / name).read_bytes()).decode("ascii")
-            cell.setdefault("attachments", {})[name] = {"image/svg+xml": drawing}
-        text = IMAGE.sub(r"![\1](attachment:\2)", text)
-        cell["source"] = absolute_links(text, edition)
+        # Code that writes prose links to pages, too.
+        text = absolute_links("".join(cell["source"]), edition)
+        if cell["cell_type"] == "markdown":
+            for _, name in IMAGE.findall(text):
+                drawing = (figures / name).read_bytes()
+                attachment = {
+                    "image/svg+xml": base64.b64encode(drawing).decode("ascii")
+                }
+                cell.setdefault("attachments", {})[name] = attachment
+            text = IMAGE.sub(r"![\1](attachment:\2)", text)
+        cell["source"] = text
     return notebook
 
 

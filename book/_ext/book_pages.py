@@ -44,8 +44,8 @@ def launch_links(path: str) -> list[tuple[str, str]]:
     """Return ``(name, address)`` of the services that can run a notebook.
 
     ``path`` is the notebook's path in the repository. The list is empty until
-    BOOK_REPO_URL is set; Colab reads from GitHub only; BOOK_HUB_URL adds a
-    JupyterHub.
+    BOOK_REPO_URL is set; Colab reads from GitHub only, and from the branch
+    BOOK_COLAB_BRANCH if that is set; BOOK_HUB_URL adds a JupyterHub.
     """
     repository = address("BOOK_REPO_URL").removesuffix(".git")
     if not repository:
@@ -64,7 +64,9 @@ def launch_links(path: str) -> list[tuple[str, str]]:
     links = [("Binder", f"{binder}/v2/{source}?urlpath=lab/tree/{path}")]
     if on_github:
         colab = "https://colab.research.google.com/github"
-        links.append(("Colab", f"{colab}/{project}/blob/{branch}/{path}"))
+        # The copies that install the package by themselves, where they are made.
+        copies = quote(os.environ.get("BOOK_COLAB_BRANCH") or branch, safe="/")
+        links.append(("Colab", f"{colab}/{project}/blob/{copies}/{path}"))
     hub = address("BOOK_HUB_URL")
     if hub:
         query = urlencode(
