@@ -222,10 +222,17 @@ def test_the_recorded_training_can_be_repeated(texts):
     writer, losses = train.train_writer(run["seed"], ids, len(letters))
     untrained, _ = train.new_writer(run["seed"], len(letters))
     again = record_experiments.writer_run(
-        run["seed"], writer, untrained, test, losses, len(letters)
+        run["seed"], writer, untrained, ids, test, losses
     )
     # Training amplifies the last bits in which machines differ.
     assert abs(again["test"] - run["test"]) < 0.03
+    assert abs(again["learned"] - run["learned"]) < 0.03
+    assert np.allclose(again["seen"][2:], run["seen"][2:], atol=0.06)
+    assert np.allclose(again["without_layer"], run["without_layer"], atol=0.3)
+    for kind in ("random", "held_out"):
+        gains = [r["repeating"][kind] for r in (again, run)]
+        one, two = (gain["another"] - gain["itself"] for gain in gains)
+        assert abs(one - two) < 0.05
     assert abs(again["first"] - run["first"]) < 0.002
     assert np.allclose(again["untrained"], run["untrained"], atol=0.002)
     assert np.abs(np.array(again["heads"]) - run["heads"]).max() < 0.15
@@ -234,10 +241,55 @@ def test_the_recorded_training_can_be_repeated(texts):
     assert abs(train.loss_on(train.recorded_writer(), test) - run["test"]) < 0.005
 
 
+def test_what_is_seen_is_cut_and_the_letters_asked_for_stay(texts):
+    *_, test = texts
+    writer = train.recorded_writer()
+    test = test[:1500]
+    starts = np.arange(0, len(test) - 48, 5)
+    cut = train.pieces(test, starts, 48)
+    targets = cut["targets"][:, -1]
+    for n in (1, 5, 48):
+        last = writer.logits(cut["inputs"][:, -n:])[:, -1]
+        expected = train.cross_entropy(last, targets)[0]
+        found = record_experiments.loss_seeing(writer, test, n)
+        assert np.isclose(found, expected, atol=1e-5)
+
+
+def test_a_layer_without_heads_adds_nothing():
+    writer = small()
+    silent = record_experiments.without_layer(writer, 1)
+    changed = [n for n, a in writer.parameters.items() if a is not silent.parameters[n]]
+    assert changed == ["decoder.1.attention.w_o"]
+    assert not silent.parameters[changed[0]].any()
+
+
+def test_a_model_that_repeats_is_found_to():
+    class Repeats:
+        """Expects the letter that stood half a text before, if it can look there."""
+
+        def logits(self, ids):
+            expected = np.zeros((*ids.shape, 9))
+            rows, t = np.indices(ids.shape)
+            half = 24
+            ready = t + 1 >= half
+            following = ids[rows, np.maximum(t + 1 - half, 0)]
+            expected[rows[ready], t[ready], following[ready]] = 9.0
+            return expected
+
+    rng = np.random.default_rng(1)
+    other, half = rng.integers(9, size=(2, 50, 24))
+    itself = record_experiments.loss_on_second(Repeats(), half, half)
+    another = record_experiments.loss_on_second(Repeats(), other, half)
+    assert itself < 0.01
+    assert another > 3
+
+
 def test_the_record_has_every_seed_and_the_model_s_own_logits(texts):
     letters, *_ = texts
     record = json.loads(RECORD.read_text("utf-8"))
     assert [run["seed"] for run in record["runs"]] == [0, 1, 2, 3, 4]
+    assert [run["seed"] for run in record["longer"]["runs"]] == [0, 1, 2]
+    assert record["longer"]["steps"] == 4 * 700
     assert record["letters"] == letters.letters
     writer = train.recorded_writer()
     for beginning in record["beginnings"]:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-
 import real_models
+
 from attnbook import ops, train
 
 DATA = Path(__file__).parents[1] / "attnbook" / "data"
@@ -262,7 +262,9 @@ def small_writer() -> dict:
 
     ``heads`` holds for each layer and head the mean weight on the token itself and
     on those 1, 2, … places before it, on the held-out text; ``without`` the loss
-    with that head silenced.
+    with that head silenced, ``without_layer`` with all heads of a layer, ``seen`` if
+    the model is given the last so many letters alone, ``learned`` on as long a text
+    that was learned from. ``longer`` are trainings of four times as many steps.
     """
     text = train.alice()
     letters = train.Letters(text)
@@ -271,11 +273,16 @@ def small_writer() -> dict:
     for seed in range(5):
         writer, losses = train.train_writer(seed, ids, len(letters))
         untrained, _ = train.new_writer(seed, len(letters))
-        runs.append(writer_run(seed, writer, untrained, test, losses, len(letters)))
+        runs.append(writer_run(seed, writer, untrained, ids, test, losses))
         print(f"  seed {seed}: {runs[-1]['test']:.3f} nats")
         if seed == 0:
             kept = {n: a.astype(np.float16) for n, a in writer.parameters.items()}
             np.savez_compressed(DATA / "small_writer.npz", **kept)
+    longer = []
+    for seed in range(LONGER["seeds"]):
+        writer, _ = train.train_writer(seed, ids, len(letters), LONGER["steps"])
+        longer.append(longer_run(seed, writer, ids, test))
+        print(f"  seed {seed}, longer: {longer[-1]['test']:.3f} nats")
     writer = train.recorded_writer()
     return {
         "letters": letters.letters,
@@ -289,10 +296,40 @@ def small_writer() -> dict:
             for beginning in BEGINNINGS
         ],
         "runs": runs,
+        "longer": {"steps": LONGER["steps"], "runs": longer},
     }
 
 
-def writer_run(seed, writer, untrained, test, losses, words) -> dict:
+LONGER = {"steps": 2800, "seeds": 3}
+SEEN = (1, 2, 3, 4, 6, 8, 12, 24, 48)
+
+
+def longer_run(seed, writer, ids, test) -> dict:
+    """Measure what a model has learned, on the text it knows and on the other."""
+    return {
+        "seed": seed,
+        "learned": round(train.loss_on(writer, ids[: len(test)]), 3),
+        "test": round(train.loss_on(writer, test), 3),
+        "seen": [[n, round(loss_seeing(writer, test, n), 3)] for n in SEEN],
+    }
+
+
+def loss_seeing(writer, test: np.ndarray, n: int, every: int = 5) -> float:
+    """Return the loss on every fifth letter if the ``n`` before it are all there is."""
+    starts = np.arange(max(SEEN) - n, len(test) - n, every)  # the same letters
+    cut = train.pieces(test, starts, n)
+    last = writer.logits(cut["inputs"])[:, -1]
+    return float(train.cross_entropy(last, cut["targets"][:, -1])[0])
+
+
+def without_layer(writer, layer: int):
+    """Return the model with all heads of a layer silenced."""
+    for head in range(writer.heads):
+        writer = train.without_head(writer, layer, head)
+    return writer
+
+
+def writer_run(seed, writer, untrained, ids, test, losses) -> dict:
     """Measure one small model: its loss, where its heads look, what it repeats."""
     texts = train.pieces(test, np.arange(0, 4800, 48), 48)["inputs"]
 
@@ -303,9 +340,8 @@ def writer_run(seed, writer, untrained, test, losses, words) -> dict:
         ]
 
     return {
-        "seed": seed,
+        **longer_run(seed, writer, ids, test),
         "first": round(losses[0], 3),
-        "test": round(train.loss_on(writer, test), 3),
         "heads": looks(writer),
         "untrained": looks(untrained),
         "without": [
@@ -315,35 +351,54 @@ def writer_run(seed, writer, untrained, test, losses, words) -> dict:
             ]
             for layer in range(writer.layers())
         ],
-        "repeating": repeating(writer, words),
+        "without_layer": [
+            round(train.loss_on(without_layer(writer, layer), test), 3)
+            for layer in range(writer.layers())
+        ],
+        "repeating": repeating(writer, test),
     }
 
 
-def repeating(writer, words: int, tokens: int = 24) -> dict:
-    """See whether a model that has read random letters expects them a second time."""
-    half = np.random.default_rng(5).integers(words, size=(200, tokens))
-    twice = np.concatenate([half, half], axis=1)  # (200, 48)
-    logits = writer.logits(twice[:, :-1])
+def repeating(writer, test: np.ndarray, tokens: int = 24) -> dict:
+    """See whether a model expects a text that it has just read a second time.
+
+    ``random`` letters and pieces of the ``held_out`` text: for each the loss on a
+    half that stood before as well, and on the same half after another one.
+    ``most`` is the largest mean weight on the letter that came next the first time.
+    """
+    rng = np.random.default_rng(5)
+    words = writer.parameters["unembedding"].shape[-1]
+    starts = rng.integers(len(test) - tokens, size=(2, 200, 1))
+    found = {}
+    for name, (other, half) in {
+        "random": rng.integers(words, size=(2, 200, tokens)),
+        "held_out": test[starts + np.arange(tokens)],
+    }.items():
+        found[name] = {
+            after: round(loss_on_second(writer, first, half), 3)
+            for after, first in (("itself", half), ("another", other))
+        }
+        if name == "random":
+            twice = np.concatenate([half, half], axis=1)  # (200, 48)
     t = np.arange(tokens, 2 * tokens)
     # An induction head looks from a letter to what followed the same one before.
     most = max(
         float(w[:, :, t, t - tokens + 1].mean(axis=(0, 2)).max())
         for w in writer.attention(twice)
     )
-    loss = {
-        name: round(
-            train.cross_entropy(
-                logits[:, part].reshape(-1, words), twice[:, 1:][:, part].ravel()
-            )[0],
-            3,
-        )
-        for name, part in (("first", slice(7, 23)), ("second", slice(31, 47)))
-    }
     return {
-        **loss,
+        **found,
         "most": round(most, 3),
         "even": round(float((1 / (t + 1)).mean()), 3),
     }
+
+
+def loss_on_second(writer, first: np.ndarray, second: np.ndarray) -> float:
+    """Return the loss on the second half of a text, from its eighth letter on."""
+    logits = writer.logits(np.concatenate([first, second[:, :-1]], axis=1))
+    asked = second[:, 8:]
+    rows = logits[:, -asked.shape[1] :].reshape(-1, logits.shape[-1])
+    return float(train.cross_entropy(rows, asked.ravel())[0])
 
 
 def real() -> dict:

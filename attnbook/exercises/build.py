@@ -77,12 +77,12 @@ size_of_the_nucleus = Predict(
     difficulty=1,
     minutes=3,
     reread="08_build.cuts",
-    answer=3.0,
+    answer=2.0,
     tolerance=0.001,
     mistakes={
-        "one_too_few": 2.0,
+        "one_too_few": 1.0,
         "as_listed": 4.0,
-        "share_of_the_tokens": 5.0,
+        "share_of_the_tokens": 3.0,
         "each_by_itself": 0.0,
     },
 )
@@ -128,6 +128,17 @@ def best_of_everything(logits):
 
 def best_at_zero(logits):
     return np.where(np.isfinite(greedy(logits)), logits.dtype.type(0), greedy(logits))
+
+
+def which_token(logits):
+    return logits.argmax(axis=-1)
+
+
+def one_index_for_all_rows(logits):
+    best = logits.argmax(axis=-1)
+    out = np.full_like(logits, NEVER)
+    out[..., best] = logits[..., best]
+    return out
 
 
 def simply_divided(logits, t, _):
@@ -200,6 +211,8 @@ temperature = Implement(
         "greedy_zero": hot(divided, best_at_zero),
         "greedy_ties": hot(divided, all_largest),
         "greedy_over_everything": hot(divided, best_of_everything),
+        "greedy_token": hot(divided, which_token),
+        "greedy_rows_mixed": hot(divided, one_index_for_all_rows),
         "promotes_float32": (
             hot(lambda z, t: z / np.float64(t)),
             hot(divided, lambda z: greedy(z).astype(np.float64)),
@@ -303,6 +316,10 @@ def only_k_rising(logits, k, _):
     return np.sort(logits, axis=-1)[..., -k:]
 
 
+def order_for_ranks(logits, k, falls):
+    return cut(logits, falls(logits) < k)
+
+
 top_k = Implement(
     name="top_k",
     chapter=CHAPTER,
@@ -346,6 +363,7 @@ top_k = Implement(
         "cuts_probabilities": lambda z, k, falls: RANKED(softmax(z), k, falls),
         "left_sorted": left_sorted,
         "only_k": (only_k, only_k_rising),
+        "order_for_ranks": order_for_ranks,
         "over_everything": largest_of_everything,
         "wrong_axis": largest_of_columns,
         "promotes_float32": lambda z, k, falls: RANKED(z, k, falls).astype(np.float64),
@@ -559,17 +577,17 @@ top_p = Implement(
     sections={"promotes_float32": "08_build.practice"},
 )
 
-# --- targets_not_shifted ----------------------------------------------------
+# --- wrong_end --------------------------------------------------------------
 
-targets_not_shifted = Predict(
-    name="targets_not_shifted",
+wrong_end = Predict(
+    name="wrong_end",
     chapter=CHAPTER,
     kind="break it",
     difficulty=2,
-    minutes=6,
-    reread="08_build.train",
+    minutes=5,
+    reread="08_build.temperature",
     answer="c",
-    mistakes={"hardly": "a", "cannot_learn": "b", "reads_ahead": "d"},
+    mistakes={"hardly": "a", "too_long": "b", "once_more": "d"},
 )
 
 # --- what_a_head_shows ------------------------------------------------------
@@ -591,6 +609,6 @@ EXERCISES = [
     temperature,
     top_k,
     top_p,
-    targets_not_shifted,
+    wrong_end,
     what_a_head_shows,
 ]
