@@ -1,7 +1,7 @@
 """What the pages' Python is made of: whose files, by which hashes, and what it runs."""
 
-import ast
 import json
+import symtable
 import zipfile
 from pathlib import Path
 
@@ -112,20 +112,23 @@ def test_no_cell_that_runs_in_the_page_needs_one_that_does_not(path):
     for cell in notebook["cells"]:
         if cell["cell_type"] != "code" or "attnbook" in cell["metadata"]:
             continue
-        names = [
-            node
-            for node in ast.walk(ast.parse("".join(cell["source"])))
-            if isinstance(node, ast.Name | ast.FunctionDef | ast.ClassDef)
-        ]
         why = publish.not_here(cell)
-        for node in names:
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                assert why or origin.get(node.id) is None, (cell["id"], node.id)
-        for node in names:
-            if not isinstance(node, ast.Name):
-                origin[node.name] = why
-            elif isinstance(node.ctx, ast.Store):
-                origin[node.id] = why
+        module = symtable.symtable("".join(cell["source"]), cell["id"], "exec")
+        given = {s.get_name() for s in module.get_symbols() if s.is_assigned()}
+        for name in global_names(module) - given:
+            assert why or origin.get(name) is None, (cell["id"], name)
+        origin |= dict.fromkeys(given, why)
+
+
+def global_names(table: symtable.SymbolTable) -> set[str]:
+    """Return the names that a cell, or a function in it, looks up outside itself."""
+    top = table.get_type() == "module"
+    found = {
+        symbol.get_name()
+        for symbol in table.get_symbols()
+        if symbol.is_referenced() and (top or symbol.is_global())
+    }
+    return found.union(*map(global_names, table.get_children()))
 
 
 def test_cells_know_what_they_need():
