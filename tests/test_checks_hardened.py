@@ -465,3 +465,132 @@ def test_a_softmax_that_ignores_its_axis_and_keepdims_is_told_of_one():
         return np.exp(x) / np.exp(x).sum(axis=-1)
 
     assert check("softmax", softmax).mistake == "no_keepdims"
+
+
+# --- two mistakes in one line -----------------------------------------------
+
+
+def _norm_parts(x, axis, **spread):
+    mean = x.mean(axis=axis, keepdims=True)
+    return x - mean, x.std(axis=axis, keepdims=True, **spread)
+
+
+def sample_deviation_and_eps(x, gain, bias, eps=1e-5):
+    centred, deviation = _norm_parts(x, -1, ddof=1)
+    return centred / (deviation + eps) * gain + bias
+
+
+def deviation_of_everything_and_eps(x, gain, bias, eps=1e-5):
+    centred, deviation = _norm_parts(x, None)
+    return centred / (deviation + eps) * gain + bias
+
+
+@pytest.mark.parametrize(
+    ("answer", "mistake"),
+    [
+        (sample_deviation_and_eps, "sample_variance"),
+        (deviation_of_everything_and_eps, "over_everything"),
+    ],
+)
+def test_a_norm_with_eps_outside_is_told_of_its_other_mistake_first(answer, mistake):
+    assert check("layer_norm", answer).mistake == mistake
+
+
+def test_a_root_mean_square_with_eps_outside_is_told_of_its_axis_first():
+    def rms_norm(x, gain, eps=1e-5):
+        return x / (np.sqrt(np.mean(x * x, axis=-1)) + eps) * gain
+
+    assert check("rms_norm", rms_norm).mistake == "no_keepdims"
+
+
+def _float64_root(q, scale):
+    return 1 / np.sqrt(q.shape[-1]) if scale is None else scale
+
+
+def overflows_in_float64(q, k, allow=None, scale=None):
+    scores = _products(q, k) * _float64_root(q, scale)
+    if allow is not None:
+        scores = np.where(allow, scores, -np.inf)
+    exps = np.exp(scores)
+    return exps / exps.sum(axis=-1, keepdims=True)
+
+
+def empty_row_in_float64(q, k, allow=None, scale=None):
+    scores = _products(q, k) * _float64_root(q, scale)
+    if allow is not None:
+        scores = np.where(allow, scores, -np.inf)
+    exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return exps / exps.sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "mistake"),
+    [(overflows_in_float64, "overflows"), (empty_row_in_float64, "empty_row")],
+)
+def test_numbers_that_are_wrong_are_never_called_right_but_for_their_dtype(
+    answer, mistake
+):
+    def attention(q, k, v, allow=None, scale=None):
+        return answer(q, k, allow, scale) @ v
+
+    for name, function in (
+        ("attention_weights", answer),
+        ("scaled_dot_product_attention", attention),
+    ):
+        verdict = check(name, function)
+        assert verdict.mistake == mistake
+        assert "numbers are right" not in verdict.message
+
+
+def test_where_the_dtype_alone_is_wrong_the_numbers_are_shown_to_agree():
+    for exercise in EXERCISES.values():
+        if "promotes_float32" not in exercise.mistakes or exercise.chapter > "08":
+            continue
+        for wrong in exercise.wrong_versions("promotes_float32"):
+            verdict = exercise.check(wrong)
+            assert verdict.mistake == "promotes_float32"
+            lines = dict(verdict.example)
+            expected, received = lines["expected"], lines["received"]
+            assert expected.removesuffix("  (float32)") == (
+                received.removesuffix("  (float64)").removesuffix("  (float32)")
+            )
+
+
+# --- what hints lead to -----------------------------------------------------
+
+
+def test_the_tile_that_the_hint_tries_on_a_row_is_named():
+    def repeat_kv(x, n):
+        return np.tile(x, n)
+
+    assert check("repeat_kv", repeat_kv).mistake == "repeats_numbers"
+
+
+def test_the_lowest_number_is_not_infinity():
+    def softmax(x, axis=-1):
+        return SOLUTIONS["softmax"](np.maximum(x, np.finfo(x.dtype).min), axis)
+
+    assert check("softmax", softmax).mistake == "finite_infinity"
+
+
+def test_one_row_is_one_row_whichever_way_it_is_multiplied():
+    def softmax_jacobian(weights):
+        return np.diag(weights) - weights.T @ weights
+
+    assert check("softmax_jacobian", softmax_jacobian).mistake == "one_row_only"
+
+
+def test_plain_sums_over_tiles_lack_a_maximum():
+    def tiled_attention(q, k, v, allow=None, scale=None, tile=128):
+        scale = _root(q) if scale is None else scale
+        S = k.shape[-2]
+        allow = np.broadcast_to(True if allow is None else allow, (*q.shape[:-1], S))
+        mixture = total = 0
+        for s in range(0, S, tile):
+            part = slice(s, s + tile)
+            exps = np.exp(_products(q, k[..., part, :]) * scale) * allow[..., part]
+            mixture = mixture + exps @ v[..., part, :]
+            total = total + exps.sum(axis=-1, keepdims=True)
+        return mixture / total
+
+    assert check("tiled_attention", tiled_attention).mistake == "no_maximum"

@@ -545,8 +545,14 @@ tiled_attention = TiledAttention(
             ),
             walk(raise_to=of_this_tile),
         ),
-        "no_maximum": walk(
-            raise_to=nothing, shrink_total=not_at_all, shrink_mixture=not_at_all
+        "no_maximum": (
+            walk(raise_to=nothing, shrink_total=not_at_all, shrink_mixture=not_at_all),
+            walk(
+                raise_to=nothing,
+                shrink_total=not_at_all,
+                shrink_mixture=not_at_all,
+                finish=lambda m, t: m / t,
+            ),
         ),
         "mean_of_tiles": (mean_of_tiles, sum_of_tiles),
         "last_tile_only": last_tile,

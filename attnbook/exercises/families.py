@@ -221,9 +221,15 @@ cross_attention = Implement(
         "mask_upside_down": crossing(look=layers.upside_down),
         "mask_turned": crossing(look=mask_turned),
         "mask_after_softmax": crossing(look=layers.after_softmax),
-        "empty_row": crossing(look=layers.nan_rows),
-        "overflows": crossing(look=layers.overflowing),
-        "promotes_float32": crossing(look=layers.root_in_float64),
+        "empty_row": (
+            crossing(look=layers.nan_rows),
+            crossing(look=layers.nan_rows_in_float64),
+        ),
+        "overflows": (
+            crossing(look=layers.overflowing),
+            crossing(look=layers.overflowing_in_float64),
+        ),
+        "promotes_float32": crossing(look=layers.right_in_float64),
     },
     sections={
         "causal": "06_families.practice",

@@ -34,6 +34,10 @@ def tiled(x, n, _):
     return np.concatenate([x] * n, axis=-3)
 
 
+def tiled_on_the_last_axis(x, n, _):
+    return np.tile(x, n)
+
+
 def repeats_tokens(x, n, _):
     return np.repeat(x, n, axis=-2)
 
@@ -109,7 +113,7 @@ repeat_kv = Implement(
     mistakes={
         "tiled": tiled,
         "repeats_tokens": repeats_tokens,
-        "repeats_numbers": repeats_numbers,
+        "repeats_numbers": (repeats_numbers, tiled_on_the_last_axis),
         "repeats_batch": repeats_batch,
         "axis_from_the_front": axis_from_the_front,
         "repeats_flat": repeats_flat,
@@ -195,6 +199,11 @@ def root_in_float64(q, k, v, allow, softmax):
     return look(q, k, v, allow, softmax, 1 / np.sqrt(q.shape[-1]))
 
 
+# Any other softmax gets some numbers wrong as well, and that comes first.
+def right_in_float64(q, k, v, allow, _):
+    return root_in_float64(q, k, v, allow, ops.softmax)
+
+
 def unmasked(q, k, v, allow, softmax):
     return look(q, k, v, None, softmax)
 
@@ -227,8 +236,16 @@ def nan_rows(q, k, v, allow, _):
     return look(q, k, v, allow, softmax_of_nan)
 
 
+def nan_rows_in_float64(q, k, v, allow, _):
+    return root_in_float64(q, k, v, allow, softmax_of_nan)
+
+
 def overflowing(q, k, v, allow, _):
     return look(q, k, v, allow, softmax_that_overflows)
+
+
+def overflowing_in_float64(q, k, v, allow, _):
+    return root_in_float64(q, k, v, allow, softmax_that_overflows)
 
 
 def root_of_model_width(x, w_q, w_k, w_v, w_o, heads, kv_heads, allow, softmax):
@@ -391,9 +408,9 @@ multi_head_attention = Implement(
         "mask_after_softmax": layer(look=after_softmax),
         "extra_mask_axis": layer(look=mask_with_one_more_axis),
         "mask_over_groups": mask_over_groups,
-        "empty_row": layer(look=nan_rows),
-        "overflows": layer(look=overflowing),
-        "promotes_float32": layer(look=root_in_float64),
+        "empty_row": (layer(look=nan_rows), layer(look=nan_rows_in_float64)),
+        "overflows": (layer(look=overflowing), layer(look=overflowing_in_float64)),
+        "promotes_float32": layer(look=right_in_float64),
     },
     sections={
         "split_without_transpose": "03_heads.cut",

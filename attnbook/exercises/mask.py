@@ -298,10 +298,19 @@ def overflows(q, k, v, past_k, past_v, _):
     return attend(q, k, v, mask_for(q, k), softmax_that_overflows)
 
 
-def promotes_float32(q, k, v, past_k, past_v, softmax):
+def attend_in_float64(q, k, v, past_k, past_v, softmax):
     k, v = joined(past_k, k), joined(past_v, v)
     scores = products(q, k) / np.sqrt(q.shape[-1])
     return softmax(hide(scores, mask_for(q, k))) @ v
+
+
+def overflows_in_float64(q, k, v, past_k, past_v, _):
+    return attend_in_float64(q, k, v, past_k, past_v, softmax_that_overflows)
+
+
+# A softmax that overflows gets some numbers wrong as well, and that comes first.
+def promotes_float32(q, k, v, past_k, past_v, _):
+    return attend_in_float64(q, k, v, past_k, past_v, ops.softmax)
 
 
 def arrival(*, T, P, d, d_v, batch=()):
@@ -375,7 +384,7 @@ attend_with_past = Implement(
             for version in finite_mask(number)
         ),
         "no_scale": no_scale,
-        "overflows": overflows,
+        "overflows": (overflows, overflows_in_float64),
         "promotes_float32": promotes_float32,
     },
     sections={

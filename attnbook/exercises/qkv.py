@@ -127,6 +127,10 @@ def finite_infinity(x, axis, divide):
     return along(np.where(np.isneginf(x), x.dtype.type(-1e9), x), axis, divide)
 
 
+def lowest_for_infinity(x, axis, divide):
+    return along(np.where(np.isneginf(x), np.finfo(x.dtype).min, x), axis, divide)
+
+
 _rng = np.random.default_rng(1)
 INF = np.inf
 
@@ -186,7 +190,7 @@ softmax = Implement(
         "over_everything": over_everything,
         "no_keepdims": (no_keepdims, no_keepdims_twice, no_keepdims_no_maximum),
         "empty_row": (empty_row, empty_row_in_float32),
-        "finite_infinity": finite_infinity,
+        "finite_infinity": (finite_infinity, lowest_for_infinity),
     },
     sections={
         "no_maximum": "01_qkv.overflow",
@@ -434,6 +438,11 @@ def empty_row_of_nan(q, k, allow, scale, softmax):
     return softmax_with_nan(hide(scores_of(q, k, scale), allow))
 
 
+def empty_row_of_nan_in_float64(q, k, allow, scale, softmax):
+    scale = 1 / np.sqrt(q.shape[-1]) if scale is None else scale
+    return softmax_with_nan(hide(products(q, k) * scale, allow))
+
+
 def empty_row_of_nan_in_float32(q, k, allow, scale, softmax):
     return empty_row_in_float32(hide(scores_of(q, k, scale), allow), -1, np.divide)
 
@@ -442,14 +451,20 @@ def overflows(q, k, allow, scale, softmax):
     return softmax_that_overflows(hide(scores_of(q, k, scale), allow))
 
 
-def root_in_float64(q, k, allow, scale, softmax):
+def overflows_in_float64(q, k, allow, scale, softmax):
     scale = 1 / np.sqrt(q.shape[-1]) if scale is None else scale
-    return softmax(hide(products(q, k) * scale, allow))
+    return softmax_that_overflows(hide(products(q, k) * scale, allow))
 
 
-def scale_in_float64(q, k, allow, scale, softmax):
+# Any other softmax gets some numbers wrong as well, and that comes first.
+def root_in_float64(q, k, allow, scale, _):
     scale = 1 / np.sqrt(q.shape[-1]) if scale is None else scale
-    return softmax(hide(products(q, k) * np.float64(scale), allow))
+    return ops.softmax(hide(products(q, k) * scale, allow))
+
+
+def scale_in_float64(q, k, allow, scale, _):
+    scale = 1 / np.sqrt(q.shape[-1]) if scale is None else scale
+    return ops.softmax(hide(products(q, k) * np.float64(scale), allow))
 
 
 def then_mix(weights_of):
@@ -509,9 +524,13 @@ WRONG_WEIGHTS = {
     "adds_mask": adds_mask,
     "mask_by_index": mask_by_index,
     "mask_times_infinity": mask_times_infinity,
-    "empty_row": (empty_row_of_nan, empty_row_of_nan_in_float32),
+    "empty_row": (
+        empty_row_of_nan,
+        empty_row_of_nan_in_float64,
+        empty_row_of_nan_in_float32,
+    ),
     "renormalises": (renormalises, renormalises_or_zero),
-    "overflows": overflows,
+    "overflows": (overflows, overflows_in_float64),
     "not_transposed": not_transposed,
     "transposes_everything": transposes_everything,
     "asks_the_wrong_way": asks_the_wrong_way,

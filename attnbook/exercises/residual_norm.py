@@ -39,23 +39,31 @@ def mean(x, axis=-1):
     return x.mean(axis=axis, keepdims=True)
 
 
-def root(square, eps):
+def inside(square, eps):
     return np.sqrt(square + eps)
 
 
-def unit_layer(x, eps):
+def outside(square, eps):
+    return np.sqrt(square) + eps
+
+
+# Whoever makes another mistake may have put ε outside the root, too.
+ROOTS = (inside, outside)
+
+
+def unit_layer(x, eps, root=inside):
     return (x - mean(x)) / root(x.var(axis=-1, keepdims=True), eps)
 
 
-def no_centring(x, gain, bias, eps, _):
+def no_centring(x, gain, bias, eps, root):
     return x / root(mean(x * x), eps) * gain + bias
 
 
-def no_centring_above(x, gain, bias, eps, _):
+def no_centring_above(x, gain, bias, eps, root):
     return x / root(x.var(axis=-1, keepdims=True), eps) * gain + bias
 
 
-def no_centring_below(x, gain, bias, eps, _):
+def no_centring_below(x, gain, bias, eps, root):
     return (x - mean(x)) / root(mean(x * x), eps) * gain + bias
 
 
@@ -63,7 +71,7 @@ def only_centres(x, gain, bias, eps, _):
     return (x - mean(x)) * gain + bias
 
 
-def adds_mean(x, gain, bias, eps, _):
+def adds_mean(x, gain, bias, eps, root):
     return (x + mean(x)) / root(x.var(axis=-1, keepdims=True), eps) * gain + bias
 
 
@@ -71,16 +79,16 @@ def divides_by_variance(x, gain, bias, eps, _):
     return (x - mean(x)) / (x.var(axis=-1, keepdims=True) + eps) * gain + bias
 
 
-def multiplies(x, gain, bias, eps, _):
+def multiplies(x, gain, bias, eps, root):
     return (x - mean(x)) * root(x.var(axis=-1, keepdims=True), eps) * gain + bias
 
 
-def sample_variance(x, gain, bias, eps, _):
+def sample_variance(x, gain, bias, eps, root):
     square = x.var(axis=-1, keepdims=True, ddof=1)
     return (x - mean(x)) / root(square, eps) * gain + bias
 
 
-def sum_of_squares(x, gain, bias, eps, _):
+def sum_of_squares(x, gain, bias, eps, root):
     square = np.sum((x - mean(x)) ** 2, axis=-1, keepdims=True)
     return (x - mean(x)) / root(square, eps) * gain + bias
 
@@ -89,69 +97,69 @@ def eps_outside(x, gain, bias, eps, _):
     return (x - mean(x)) / (x.std(axis=-1, keepdims=True) + eps) * gain + bias
 
 
-def ignores_eps(x, gain, bias, eps, _):
-    return unit_layer(x, 1e-5) * gain + bias
+def ignores_eps(x, gain, bias, eps, root):
+    return unit_layer(x, 1e-5, root) * gain + bias
 
 
-def ignores_eps_entirely(x, gain, bias, eps, _):
-    return unit_layer(x, 0.0) * gain + bias
+def ignores_eps_entirely(x, gain, bias, eps, root):
+    return unit_layer(x, 0.0, root) * gain + bias
 
 
-def eps_squared(x, gain, bias, eps, _):
-    return unit_layer(x, eps * eps) * gain + bias
+def eps_squared(x, gain, bias, eps, root):
+    return unit_layer(x, eps * eps, root) * gain + bias
 
 
-def over_tokens(x, gain, bias, eps, _):
+def over_tokens(x, gain, bias, eps, root):
     centred = x - mean(x, -2)
     return centred / root(x.var(axis=-2, keepdims=True), eps) * gain + bias
 
 
-def over_the_first_axis(x, gain, bias, eps, _):
+def over_the_first_axis(x, gain, bias, eps, root):
     return (x - mean(x, 0)) / root(x.var(axis=0, keepdims=True), eps) * gain + bias
 
 
-def over_everything(x, gain, bias, eps, _):
+def over_everything(x, gain, bias, eps, root):
     return (x - x.mean()) / root(x.var(), eps) * gain + bias
 
 
-def one_size_for_all(x, gain, bias, eps, _):
+def one_size_for_all(x, gain, bias, eps, root):
     return (x - mean(x)) / root(x.var(), eps) * gain + bias
 
 
-def no_keepdims(x, gain, bias, eps, _):
+def no_keepdims(x, gain, bias, eps, root):
     return (x - x.mean(axis=-1)) / root(x.var(axis=-1), eps) * gain + bias
 
 
-def no_keepdims_below(x, gain, bias, eps, _):
+def no_keepdims_below(x, gain, bias, eps, root):
     return (x - mean(x)) / root(x.var(axis=-1), eps) * gain + bias
 
 
-def no_gain(x, gain, bias, eps, _):
-    return unit_layer(x, eps) + bias
+def no_gain(x, gain, bias, eps, root):
+    return unit_layer(x, eps, root) + bias
 
 
-def no_bias(x, gain, bias, eps, _):
-    return unit_layer(x, eps) * gain
+def no_bias(x, gain, bias, eps, root):
+    return unit_layer(x, eps, root) * gain
 
 
-def neither(x, gain, bias, eps, _):
-    return unit_layer(x, eps)
+def neither(x, gain, bias, eps, root):
+    return unit_layer(x, eps, root)
 
 
-def bias_first(x, gain, bias, eps, _):
-    return (unit_layer(x, eps) + bias) * gain
+def bias_first(x, gain, bias, eps, root):
+    return (unit_layer(x, eps, root) + bias) * gain
 
 
-def gain_first(x, gain, bias, eps, _):
-    return unit_layer(x * gain, eps) + bias
+def gain_first(x, gain, bias, eps, root):
+    return unit_layer(x * gain, eps, root) + bias
 
 
-def gain_and_bias_first(x, gain, bias, eps, _):
-    return unit_layer(x * gain + bias, eps)
+def gain_and_bias_first(x, gain, bias, eps, root):
+    return unit_layer(x * gain + bias, eps, root)
 
 
-def exchanged(x, gain, bias, eps, _):
-    return unit_layer(x, eps) * bias + gain
+def exchanged(x, gain, bias, eps, root):
+    return unit_layer(x, eps, root) * bias + gain
 
 
 def in_float64(x, gain, bias, eps, _):
@@ -219,7 +227,7 @@ layer_norm = Implement(
         in_float32(vectors(2, 3, 4)),
         case(x=tenths(2, 3) * 1e-3, gain=np.ones(3), bias=np.zeros(3), eps=1e-5),
     ],
-    variants=(None,),
+    variants=ROOTS,
     mistakes={
         "no_centring": (no_centring, no_centring_above, no_centring_below),
         "only_centres": only_centres,
@@ -251,19 +259,19 @@ layer_norm = Implement(
 # --- rms_norm ---------------------------------------------------------------
 
 
-def unit_rms(x, eps):
+def unit_rms(x, eps, root=inside):
     return x / root(mean(x * x), eps)
 
 
-def rms_centres(x, gain, eps, _):
-    return unit_layer(x, eps) * gain
+def rms_centres(x, gain, eps, root):
+    return unit_layer(x, eps, root) * gain
 
 
-def rms_of_the_deviation(x, gain, eps, _):
+def rms_of_the_deviation(x, gain, eps, root):
     return x / root(x.var(axis=-1, keepdims=True), eps) * gain
 
 
-def rms_centres_above(x, gain, eps, _):
+def rms_centres_above(x, gain, eps, root):
     return (x - mean(x)) / root(mean(x * x), eps) * gain
 
 
@@ -271,11 +279,11 @@ def rms_no_root(x, gain, eps, _):
     return x / (mean(x * x) + eps) * gain
 
 
-def rms_no_square(x, gain, eps, _):
+def rms_no_square(x, gain, eps, root):
     return x / root(mean(x), eps) * gain
 
 
-def rms_square_of_mean(x, gain, eps, _):
+def rms_square_of_mean(x, gain, eps, root):
     return x / root(mean(x) ** 2, eps) * gain
 
 
@@ -283,7 +291,7 @@ def rms_absolute(x, gain, eps, _):
     return x / (mean(np.abs(x)) + eps) * gain
 
 
-def rms_sum(x, gain, eps, _):
+def rms_sum(x, gain, eps, root):
     return x / root(np.sum(x * x, axis=-1, keepdims=True), eps) * gain
 
 
@@ -291,12 +299,12 @@ def rms_length(x, gain, eps, _):
     return x / (np.linalg.norm(x, axis=-1, keepdims=True) + eps) * gain
 
 
-def rms_sample(x, gain, eps, _):
+def rms_sample(x, gain, eps, root):
     square = np.sum(x * x, axis=-1, keepdims=True) / (x.shape[-1] - 1)
     return x / root(square, eps) * gain
 
 
-def rms_multiplies(x, gain, eps, _):
+def rms_multiplies(x, gain, eps, root):
     return x * root(mean(x * x), eps) * gain
 
 
@@ -304,48 +312,48 @@ def rms_eps_outside(x, gain, eps, _):
     return x / (np.sqrt(mean(x * x)) + eps) * gain
 
 
-def rms_ignores_eps(x, gain, eps, _):
-    return unit_rms(x, 1e-5) * gain
+def rms_ignores_eps(x, gain, eps, root):
+    return unit_rms(x, 1e-5, root) * gain
 
 
-def rms_ignores_eps_entirely(x, gain, eps, _):
-    return unit_rms(x, 0.0) * gain
+def rms_ignores_eps_entirely(x, gain, eps, root):
+    return unit_rms(x, 0.0, root) * gain
 
 
-def rms_eps_squared(x, gain, eps, _):
-    return unit_rms(x, eps * eps) * gain
+def rms_eps_squared(x, gain, eps, root):
+    return unit_rms(x, eps * eps, root) * gain
 
 
-def rms_over_tokens(x, gain, eps, _):
+def rms_over_tokens(x, gain, eps, root):
     return x / root(mean(x * x, -2), eps) * gain
 
 
-def rms_over_the_first_axis(x, gain, eps, _):
+def rms_over_the_first_axis(x, gain, eps, root):
     return x / root(mean(x * x, 0), eps) * gain
 
 
-def rms_over_everything(x, gain, eps, _):
+def rms_over_everything(x, gain, eps, root):
     return x / root(np.mean(x * x), eps) * gain
 
 
-def rms_no_keepdims(x, gain, eps, _):
+def rms_no_keepdims(x, gain, eps, root):
     return x / root(np.mean(x * x, axis=-1), eps) * gain
 
 
-def rms_no_gain(x, gain, eps, _):
-    return unit_rms(x, eps)
+def rms_no_gain(x, gain, eps, root):
+    return unit_rms(x, eps, root)
 
 
-def rms_gain_first(x, gain, eps, _):
-    return unit_rms(x * gain, eps)
+def rms_gain_first(x, gain, eps, root):
+    return unit_rms(x * gain, eps, root)
 
 
-def rms_adds_gain(x, gain, eps, _):
-    return unit_rms(x, eps) + gain
+def rms_adds_gain(x, gain, eps, root):
+    return unit_rms(x, eps, root) + gain
 
 
-def rms_one_plus_gain(x, gain, eps, _):
-    return unit_rms(x, eps) * (1 + gain)
+def rms_one_plus_gain(x, gain, eps, root):
+    return unit_rms(x, eps, root) * (1 + gain)
 
 
 def rms_in_float64(x, gain, eps, _):
@@ -377,7 +385,7 @@ rms_norm = Implement(
         in_float32(vectors(2, 3, 4, bias=False)),
         case(x=tenths(2, 3) * 1e-3, gain=np.ones(3), eps=1e-5),
     ],
-    variants=(None,),
+    variants=ROOTS,
     mistakes={
         "centres": (rms_centres, rms_of_the_deviation, rms_centres_above),
         "no_root": rms_no_root,

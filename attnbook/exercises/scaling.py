@@ -141,6 +141,10 @@ def one_row_only_product(w, _):
     return np.diag(w) - w @ w.T
 
 
+def one_row_only_product_turned(w, _):
+    return np.diag(w) - w.T @ w
+
+
 def softmax_first(w, _):
     return ops.softmax_jacobian(ops.softmax(w))
 
@@ -195,7 +199,12 @@ softmax_jacobian = Implement(
         "same_everywhere": (same_everywhere, same_everywhere_turned),
         "ones_on_diagonal": (ones_on_diagonal, forgets_outer_factor),
         "subtracts_weights": (subtracts_row, subtracts_column),
-        "one_row_only": (one_row_only, one_row_only_product, sums_rows),
+        "one_row_only": (
+            one_row_only,
+            one_row_only_product,
+            one_row_only_product_turned,
+            sums_rows,
+        ),
         "softmax_first": softmax_first,
         "promotes_float32": promotes_float32,
     },
