@@ -594,3 +594,37 @@ def test_plain_sums_over_tiles_lack_a_maximum():
         return mixture / total
 
     assert check("tiled_attention", tiled_attention).mistake == "no_maximum"
+
+
+# --- NumPy and the streams, changed while the check runs --------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "np.exp = None",
+        "np.isclose = lambda one, two, **_: np.ones(np.shape(one), bool)",
+        "del np.array2string",
+        "ops.softmax = None; np.where = None",
+    ],
+)
+@pytest.mark.parametrize("end", ["return x * 2", "raise ValueError"])
+def test_what_a_function_changes_in_numpy_is_put_back(change, end):
+    before = dict(vars(np)), dict(vars(ops))
+    space = {"np": np, "ops": ops}
+    exec(f"def softmax(x, axis=-1):\n    {change}\n    {end}\n", space)
+    verdict = check("softmax", space["softmax"])
+    assert verdict.status == ("wrong" if end.startswith("return") else "error")
+    for module, names in zip((np, ops), before, strict=True):
+        assert all(vars(module)[name] is value for name, value in names.items())
+
+
+def test_a_stream_that_is_closed_does_not_cost_the_verdict(capsys):
+    def softmax(x, axis=-1):
+        print("here")
+        sys.stdout.close()
+        return SOLUTIONS["softmax"](x, axis)
+
+    assert check("softmax", softmax).status == "right"
+    print("there")
+    assert capsys.readouterr().out == "there\n"

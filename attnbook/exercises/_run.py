@@ -18,10 +18,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import lru_cache
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any
 
 import numpy as np
+
+from attnbook import ops
 
 SECONDS = 10.0  # for all the cases of one check together
 CHARACTERS = 100_000  # of output, for one case
@@ -115,7 +117,10 @@ def _spins(code: CodeType) -> bool:
 
 
 class _Paper(io.StringIO):
-    """Takes what is printed, up to a limit."""
+    """Takes what is printed, up to a limit, and cannot be closed."""
+
+    def close(self) -> None:
+        pass
 
     def write(self, text: str) -> int:
         if self.tell() + len(text) > CHARACTERS:
@@ -147,7 +152,12 @@ def run(function: Callable, args: tuple, kwargs: dict, watch: Watch) -> Run:
     paper = _Paper()
     with warnings.catch_warnings(record=True) as caught, np.errstate(all="warn"):
         warnings.simplefilter("always")
-        with redirect_stdout(paper), redirect_stderr(paper), _no_input():
+        with (
+            redirect_stdout(paper),
+            redirect_stderr(paper),
+            _no_input(),
+            _unpatched(np, ops),
+        ):
             found = _call(function, args, kwargs, watch)
         texts = (_without_addresses(str(w.message)) for w in caught)
         warned = tuple(dict.fromkeys(texts))
@@ -223,6 +233,19 @@ def _where(trace: TracebackType | None, function: Callable) -> dict:
 
 def _file(frame: FrameType) -> str:
     return frame.f_code.co_filename
+
+
+@contextmanager
+def _unpatched(*modules: ModuleType) -> Iterator[None]:
+    """Put back what a function changes in modules that the check itself uses."""
+    before = [dict(vars(module)) for module in modules]
+    try:
+        yield
+    finally:
+        for module, names in zip(modules, before, strict=True):
+            now = vars(module)
+            changed = {n: v for n, v in names.items() if now.get(n, now) is not v}
+            now.update(changed)
 
 
 @contextmanager
