@@ -628,3 +628,28 @@ def test_a_stream_that_is_closed_does_not_cost_the_verdict(capsys):
     assert check("softmax", softmax).status == "right"
     print("there")
     assert capsys.readouterr().out == "there\n"
+
+
+def test_a_zero_has_no_sign():
+    def softmax(x, axis=-1):
+        return -np.zeros_like(x)
+
+    assert dict(check("softmax", softmax).example)["received"] == "[0.]"
+
+
+def test_whoever_looks_at_neither_groups_nor_mask_is_told_of_one():
+    def several(x, memory, w_q, w_k, w_v, w_o, heads):
+        q = ops.split_heads(x @ w_q, heads)
+        k, v = (ops.split_heads(memory @ w, heads) for w in (w_k, w_v))
+        return ops.merge_heads(ops.scaled_dot_product_attention(q, k, v)) @ w_o
+
+    def multi_head_attention(x, w_q, w_k, w_v, w_o, heads, kv_heads=None, allow=None):
+        return several(x, x, w_q, w_k, w_v, w_o, heads)
+
+    def cross_attention(
+        x, memory, w_q, w_k, w_v, w_o, heads, kv_heads=None, allow=None
+    ):
+        return several(x, memory, w_q, w_k, w_v, w_o, heads)
+
+    assert check("multi_head_attention", multi_head_attention).mistake == "ignores_mask"
+    assert check("cross_attention", cross_attention).mistake == "ignores_mask"

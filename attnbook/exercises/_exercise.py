@@ -478,8 +478,10 @@ def _text(value: Any, dtype: bool = False) -> str:
         # Objects show their addresses.
         if value.size > _SHOWN or value.dtype.hasobject:
             return say("array", shape=value.shape, dtype=value.dtype)
+        # Adding 0 makes 0 of −0, whose sign would only be a riddle.
+        shown = np.asarray(value) + 0.0 if value.dtype.kind == "f" else value
         text = np.array2string(
-            value, precision=3, suppress_small=True, max_line_width=60
+            shown, precision=3, suppress_small=True, max_line_width=60
         )
         dtype = dtype or value.dtype == np.float32
         return f"{text}  ({value.dtype})" if dtype else text

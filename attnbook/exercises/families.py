@@ -176,6 +176,8 @@ cross_attention = Implement(
         cross_case(T=2, S=3, D=6, H=3, d=3, batch=(2,), allow=PADDED),
         cross_case(T=3, S=4, D=6, H=6, d=2, G=3, allow=mask(3, 4)),
         cross_case(T=4, S=3, D=6, H=4, d=3, G=1, batch=(3,), allow=mask(4, 4, 3)),
+        # A second mask without groups, for those who look at neither argument yet.
+        cross_case(T=2, S=3, D=2, H=2, d=2, allow=mask(2, 3)),
     ],
     extremes=[
         cross_case(T=2, S=2, D=2, H=2, d=1, allow=np.array([[1, 0], [0, 0]], bool)),

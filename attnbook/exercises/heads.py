@@ -367,6 +367,8 @@ multi_head_attention = Implement(
         layer_case(T=3, D=5, H=4, d=2, G=2, batch=(2,), allow=mask(2, 1, 3, 3)),
         layer_case(T=3, D=8, H=4, d=3, G=1, batch=(2,)),
         layer_case(T=4, D=6, H=4, d=5, G=2, batch=(2, 3), allow=mask(4, 4)),
+        # A second mask without groups, for those who look at neither argument yet.
+        layer_case(T=3, D=2, H=2, d=1, allow=mask(3, 3)),
     ],
     extremes=[
         layer_case(T=2, D=2, H=2, d=1, allow=NOBODY),
