@@ -653,3 +653,62 @@ def test_whoever_looks_at_neither_groups_nor_mask_is_told_of_one():
 
     assert check("multi_head_attention", multi_head_attention).mistake == "ignores_mask"
     assert check("cross_attention", cross_attention).mistake == "ignores_mask"
+
+
+# --- what an answer needs to stand alone ------------------------------------
+
+_FROM_OUTSIDE = """\
+import numpy as np
+
+LOWEST = -np.inf
+LAST = -1
+
+
+def highest_or_zero(x, axis, lowest=LOWEST):
+    highest = x.max(axis=axis, keepdims=True)
+    return np.where(highest == lowest, 0, highest)
+
+
+def softmax(x: np.ndarray, axis: int = LAST) -> np.ndarray:
+    exps = np.exp(x - highest_or_zero(x, axis))
+    total = exps.sum(axis=axis, keepdims=True)
+    return exps / np.where(total == 0, 1, total)
+"""
+
+
+def _written_as_a_file(text, path):
+    path.write_text(text, "utf-8")
+    space = {"__name__": "a_notebook"}
+    exec(compile(text, str(path), "exec"), space)
+    return space["softmax"]
+
+
+def test_constants_in_a_header_and_infinity_are_kept_with_a_function(work, tmp_path):
+    softmax = _written_as_a_file(_FROM_OUTSIDE, tmp_path / "cell.py")
+    assert "Kept in work.json." in check("softmax", softmax).message
+    again = load_answer("softmax")
+    assert again(np.array([-np.inf, 0.0])).tolist() == [0.0, 1.0]
+
+
+def test_a_constant_that_cannot_be_written_is_named(work, tmp_path):
+    text = _FROM_OUTSIDE.replace("LAST = -1", "LAST = np.int64(-1)")
+    softmax = _written_as_a_file(text, tmp_path / "cell.py")
+    assert "`LAST` from outside" in check("softmax", softmax).message
+
+
+def test_a_mark_at_the_beginning_of_the_record_is_no_damage(work):
+    check("row_sums", "b")
+    work.write_text(work.read_text("utf-8"), "utf-8-sig")
+    assert load_answer("row_sums") == "b"
+    assert "moved" not in check("value_of_tart", "c").message
+    assert load_answer("row_sums") == "b"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_a_record_that_is_a_link_stays_one(work, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    real = tmp_path / "elsewhere" / "work.json"
+    work.symlink_to(real)
+    check("row_sums", "b")
+    assert work.is_symlink()
+    assert json.loads(real.read_text("utf-8"))["exercises"]["row_sums"]

@@ -10,6 +10,7 @@ import ast
 import errno
 import inspect
 import json
+import math
 import os
 import sys
 import textwrap
@@ -68,7 +69,8 @@ def read(file: Path) -> dict[str, Any]:
         OSError: the file cannot be read.
     """
     try:
-        work = json.loads(file.read_text("utf-8"))
+        # Some editors put a mark before the text, which is no damage.
+        work = json.loads(file.read_text("utf-8-sig"))
     except FileNotFoundError:
         return {"version": VERSION, "exercises": {}}
     except (ValueError, RecursionError):
@@ -100,6 +102,7 @@ def keep(file: Path, name: str, source: str) -> tuple[Path, BrokenWork] | None:
         OSError: the file cannot be written.
         Busy: others have been writing all the time.
     """
+    file = file.resolve()  # a link stays one
     _refuse_read_only(file)
     with _alone(file):
         moved = None
@@ -242,7 +245,7 @@ def _collect(function: FunctionType, name: str, parts: dict[str, str]) -> None:
     if not text.startswith(("def ", "@")) or function.__name__ != name:
         raise NoSource("source", name)
     parts[name] = ""  # on the way: functions may call each other
-    for used in _names(function.__code__):
+    for used in (*_names(function.__code__), *_names_of_header(text)):
         if used not in parts and used in function.__globals__:
             _use(function.__globals__[used], used, function.__module__, parts)
     del parts[name]
@@ -254,6 +257,15 @@ def _names(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _names(constant)
+
+
+def _names_of_header(text: str) -> Iterator[str]:
+    """Give the names in defaults and annotations, which the body need not use."""
+    (function,) = ast.parse(text).body
+    for part in (function.args, function.returns):
+        for node in ast.walk(part) if part is not None else ():
+            if isinstance(node, ast.Name):
+                yield node.id
 
 
 def _use(value: Any, name: str, home: str, parts: dict[str, str]) -> None:
@@ -268,6 +280,9 @@ def _use(value: Any, name: str, home: str, parts: dict[str, str]) -> None:
         parts[name] = f"from {module} import {own}" + (
             "" if own == name else f" as {name}"
         )
+    elif type(value) is float and math.isinf(value):
+        # Python has no literal for it, but reads a number too large as one.
+        parts[name] = f"{name} = {'-' if value < 0 else ''}1e999"
     elif _is_literal(value):
         parts[name] = f"{name} = {value!r}"
     else:
@@ -286,4 +301,6 @@ def _module_with(value: Any) -> str | None:
 def _is_literal(value: Any) -> bool:
     if isinstance(value, tuple | list):
         return all(_is_literal(item) for item in value)
-    return value is None or type(value) in (bool, int, float, str)
+    if type(value) is float:
+        return math.isfinite(value)
+    return value is None or type(value) in (bool, int, str)
