@@ -550,7 +550,8 @@ def test_a_prediction_of_the_wrong_type_is_an_error_with_one_clear_line(name, an
 
 
 def test_a_letter_may_be_large_and_a_number_need_not_be_exact():
-    assert check("row_sums", " B").status == "right"
+    for letter in (" B", "b)", "(b)", "B."):
+        assert check("row_sums", letter).status == "right"
     assert check("spread_of_scores", 16).status == "right"
     assert check("spread_of_scores", np.float32(15.9)).status == "right"
     assert check("spread_of_scores", True).status == "error"

@@ -547,7 +547,9 @@ class Predict(Exercise):
         if isinstance(answer, np.ndarray) and answer.ndim == 0:
             answer = answer[()]  # what NumPy's own functions give for a number
         if isinstance(self.answer, str):
-            letter = str(answer).strip().lower() if isinstance(answer, str) else ""
+            letter = (
+                answer.strip(" \t\n().:").lower() if isinstance(answer, str) else ""
+            )
             return letter if letter in self.choices() else None
         if isinstance(self.answer, bool):
             return bool(answer) if isinstance(answer, bool | np.bool_) else None
