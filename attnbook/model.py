@@ -517,7 +517,8 @@ class _Family:
 
     def _causal(self, T: int, caches: Sequence[KVCache] | None) -> np.ndarray:
         past = 0 if caches is None else len(caches[0])
-        return self._f["causal_mask"](T, past + T)
+        # By name: another mask may take something else in the second place.
+        return self._f["causal_mask"](T, S=past + T)
 
     def new_caches(self) -> list[KVCache]:
         """Return an empty cache for each layer that writes."""

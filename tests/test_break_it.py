@@ -40,7 +40,9 @@ def chapter():
     return names
 
 
-@pytest.mark.parametrize("change", ["no mask", "heads tiled", "wrong pairs", "no norm"])
+@pytest.mark.parametrize(
+    "change", ["no mask", "heads tiled", "wrong pairs", "no norm", "no last division"]
+)
 def test_what_was_recorded_is_measured_again(chapter, change):
     functions = chapter["changes"][change]
     again = chapter["ask"](change, lambda: chapter["measure"](functions, 5))
@@ -49,6 +51,7 @@ def test_what_was_recorded_is_measured_again(chapter, change):
         assert again["nats"] is None
     else:
         assert again["nats"] == pytest.approx(recorded["nats"], abs=0.01)
+    assert again["same"] == pytest.approx(recorded["same"], abs=0.03)
     assert recorded["says"].startswith(again["says"])
 
 
@@ -65,7 +68,11 @@ def test_the_record_says_what_the_lessons_say():
     blind = math.log(break_it.VOCABULARY)
     assert found["mask"] == min(n for n in found.values() if n is not None)
     assert found["norm"] is None
-    assert found["last_norm"] > 100
+    assert found["last_division"] > 100
+    assert found["last_gain"] > blind
+    assert BreakIt.data["last_division"]["says"] == BreakIt.data["intact"]["says"]
+    assert BreakIt.data["last_division"]["same"] == 1
+    assert BreakIt.data["last_gain"]["same"] < 0.1
     assert found["heads"] > blind
     assert abs(found["pairs"] - found["positions"]) < 0.2 < found["pairs"] - 4
     assert "Paris" in BreakIt.data["pairs"]["says"]
@@ -170,9 +177,13 @@ def test_a_bar_that_would_be_too_long_ends_with_the_scale(open_page):
         for bar in root.locator(".attn-bar-now, .attn-bar-other").all()
     ]
     assert len(widths) == len(CHANGES)
-    full = widths[CHANGES.index("last_norm")]
+    full = widths[CHANGES.index("last_division")]
     assert full == max(widths)
-    assert widths[CHANGES.index("norm")] == 0
+    # No number is no short bar: it is as long as can be, and empty.
+    assert widths[CHANGES.index("norm")] == full
+    empty = root.locator(".attn-bar-none")
+    assert empty.count() == 1
+    assert empty.evaluate("bar => getComputedStyle(bar).fill") == "none"
     assert widths[CHANGES.index("intact")] == pytest.approx(
         full * break_it.share(BreakIt.data["intact"]["nats"]), abs=0.1
     )

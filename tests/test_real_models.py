@@ -93,6 +93,45 @@ def test_scores_are_those_of_pytorch(writer, arrays, number, prompt):
     assert np.abs(arrays[f"logits_{number}"]).max() > 5
 
 
+def test_all_scores_over_a_whole_text_are_those_of_pytorch(writer, arrays):
+    paragraph = REFERENCE["paragraph"]
+    ids = writer.encode(paragraph["text"])
+    assert ids.tolist() == paragraph["ids"]
+    assert len(ids) == 96
+    scores = writer.logits(ids).astype(np.float64)  # (96, 49152)
+    # Every score has a part in the sum of exponentials, above all the large ones.
+    log_sum = np.log(np.exp(scores - scores.max()).sum(axis=-1)) + scores.max()
+    assert np.abs(log_sum - arrays["paragraph_log_sum"]).max() < 1e-3
+    places = np.arange(len(ids))[:, None]
+    best = arrays["paragraph_best"].astype(int)
+    difference = scores[places, best] - arrays["paragraph_best_scores"]
+    assert np.abs(difference).max() < 1e-3
+    assert np.array_equal(scores.argmax(axis=-1), best[:, 0])
+    # All 49,152 scores of the last place, which were rounded to a thousandth.
+    last = arrays["paragraph_last"] * paragraph["step"]
+    assert last.shape == (49_152,)
+    assert np.abs(scores[-1] - last).max() < 1e-3
+    targets = scores[np.arange(95), ids[1:]]
+    nats = (log_sum[:-1] - targets).mean()
+    assert nats == pytest.approx(paragraph["nats"], abs=1e-4)
+
+
+def test_the_chapter_measures_by_the_same_text():
+    path = DATA.parents[1] / "notebooks" / "en" / "09_real.ipynb"
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    (source,) = ("".join(c["source"]) for c in cells if c["id"] == "break-text")
+    space = {}
+    exec(source, space)
+    assert space["text"] == REFERENCE["paragraph"]["text"]
+    record = json.loads((ops_data() / "real.json").read_text("utf-8"))
+    nats = record["break: intact"]["nats"]
+    assert nats == pytest.approx(REFERENCE["paragraph"]["nats"], abs=1e-3)
+
+
+def ops_data():
+    return Path(ops.__file__).with_name("data")
+
+
 def test_weights_are_those_of_pytorch(writer, arrays):
     weights = writer.attention(np.array(PROMPTS[0][1]["ids"]))
     assert weights.shape == (30, 9, 5, 5)

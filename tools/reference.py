@@ -35,7 +35,19 @@ PROMPTS = (
     "Water boils at a temperature of",
     "She opened the door and",
 )
-# What is kept of the scores: a part of the vocabulary, at every place.
+# The text by which the chapter measures what a missing part costs.
+PARAGRAPH = (
+    "The bakery on our street opens before the sun is up. At five the first loaves "
+    "come out of the oven, and the smell goes through the whole house. My neighbour, "
+    "who has worked there for thirty years, says that bread is mostly waiting: the "
+    "dough has to rest, the oven has to get hot, and the customers have to wake up. "
+    "On Sundays she lets the children stand behind the counter, and each of them may "
+    "keep a roll for the way home."
+)
+# Of its scores are kept: the best of each place, the logarithm of the sum of all
+# exponentials, in which every score has a part, and all scores of the last place.
+BEST, STEP = 20, 1e-3
+# What is kept of the other scores: a part of the vocabulary, at every place.
 EVERY_WORD = 509
 EVERY_NUMBER = 16
 
@@ -173,8 +185,20 @@ def smollm2(path: Path) -> tuple[dict, dict]:
         if number == 0:
             arrays["attention_0"] = torch.cat(out.attentions).numpy()
         print(f"  {prompt!r}: {texts[-1]['says']!r}")
+    ids = tokenizer.encode(PARAGRAPH).ids
+    scores = model(torch.tensor([ids]), use_cache=False).logits[0]  # (T, vocabulary)
+    best = scores.topk(BEST)
+    log_sum = scores.double().logsumexp(dim=-1)
+    targets = scores[torch.arange(len(ids) - 1), torch.tensor(ids[1:])]
+    arrays["paragraph_best"] = best.indices.numpy().astype(np.uint16)
+    arrays["paragraph_best_scores"] = best.values.numpy()
+    arrays["paragraph_log_sum"] = log_sum.numpy()
+    arrays["paragraph_last"] = np.round(scores[-1].numpy() / STEP).astype(np.int16)
+    nats = float((log_sum[:-1] - targets).mean())
+    paragraph = {"text": PARAGRAPH, "ids": ids, "nats": nats, "step": STEP}
+    print(f"  the paragraph: {nats:.5f} nats")
     tricky = [[t, tokenizer.encode(t).ids] for t in TRICKY]
-    return {"prompts": texts, "tricky": tricky}, arrays
+    return {"prompts": texts, "paragraph": paragraph, "tricky": tricky}, arrays
 
 
 @torch.inference_mode()

@@ -158,8 +158,13 @@ def load_answer(name: str) -> Callable | str | bool | float:
     )
 
 
-def kept(names: Iterable[str] | None = None) -> Kept:
+def kept(names: Iterable[str] | None = None, run: str = "no") -> Kept:
     """Return the reader's own functions from ``work.json``, each checked again.
+
+    To use them is to run what the file says, and a file can come from anybody. So
+    nothing is run unless ``run`` says "yes"; otherwise they are only named. Of each
+    source nothing but imports, constants and functions is run, under the check's
+    deadline; what the functions do when they are called is theirs.
 
     A source that was right once may have been altered since, or the check may have
     become stricter; what does not pass now is left out, and the reason is kept.
@@ -167,19 +172,26 @@ def kept(names: Iterable[str] | None = None) -> Kept:
     Args:
         names: the functions that can be used; None: all that are exercises. Names
             that are no exercise are passed over.
+        run: "yes" or "no".
 
     Returns:
         The functions, by the names of their exercises. Empty if there are none,
-        or with ``ATTNBOOK_WORK=off``.
+        if ``run`` is "no", or with ``ATTNBOOK_WORK=off``.
+
+    Raises:
+        ValueError: ``run`` is neither "yes" nor "no".
     """
+    if run not in ("yes", "no"):
+        raise ValueError(f'run is {run!r}; it must be "yes" or "no"')
     wanted = EXERCISES if names is None else names
     kinds = [n for n in wanted if isinstance(EXERCISES.get(n), Implement)]
     entries, trouble = _entries()
+    there = [n for n in kinds if entries.get(n, {}).get("status") == "right"]
+    if run == "no":
+        return Kept(trouble=trouble, waiting=tuple(there))
     functions: dict[str, Callable] = {}
     left_out: dict[str, str] = {}
-    for name in kinds:
-        if entries.get(name, {}).get("status") != "right":
-            continue
+    for name in there:
         try:
             function = _work.rebuild(entries[name]["source"], name, "work.json")
             status = EXERCISES[name].check(function).status

@@ -14,11 +14,13 @@ class Kept(Mapping[str, Callable]):
         functions: those that are right now.
         left_out: why others that were kept are not used, by name.
         trouble: what kept the record from being read, if anything did.
+        waiting: those that are there and were not run, since nobody asked.
     """
 
     functions: Mapping[str, Callable] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     trouble: str = ""
+    waiting: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Callable:
         return self.functions[name]
@@ -34,6 +36,9 @@ class Kept(Mapping[str, Callable]):
         if self.functions:
             names = ", ".join(self.functions)
             lines.append(translate("exercise.kept.used", names=names))
+        elif self.waiting:
+            names = ", ".join(self.waiting)
+            lines.append(translate("exercise.kept.waiting", names=names))
         elif not self.trouble:
             lines.append(translate("exercise.kept.none"))
         for name, why in self.left_out.items():

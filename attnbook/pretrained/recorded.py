@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
@@ -35,10 +36,8 @@ class Recorded:
     def __init__(self, name: str, live: bool) -> None:
         self.name, self.live = name, live
         self.answers: dict[str, Any] = {}
-        self._record: dict[str, Any] = {}
-        if not live:
-            path = files("attnbook") / "data" / f"{name}.json"
-            self._record = json.loads(path.read_text("utf-8"))
+        path = files("attnbook") / "data" / f"{name}.json"
+        self._record: dict[str, Any] = json.loads(path.read_text("utf-8"))
 
     def __call__(self, question: str, measure: Callable[[], Any]) -> Any:
         """Return the answer to a question.
@@ -59,6 +58,30 @@ class Recorded:
             )
         self.answers[question] = answer
         return answer
+
+    def differences(self) -> list[str]:
+        """Return the questions that were answered otherwise than is recorded.
+
+        Numbers may differ by a hundredth of their size, and small ones by 0.002:
+        machines differ in the last bits, and thirty blocks make more of them. When
+        not live there are none, for then the answers *are* the record.
+        """
+        return [
+            question
+            for question, answer in self.answers.items()
+            if question not in self._record
+            or not _alike(answer, self._record[question])
+        ]
+
+
+def _alike(one: Any, two: Any) -> bool:
+    if isinstance(one, list) and isinstance(two, list):
+        return len(one) == len(two) and all(map(_alike, one, two))
+    if isinstance(one, dict) and isinstance(two, dict):
+        return one.keys() == two.keys() and all(_alike(one[k], two[k]) for k in one)
+    if isinstance(one, float | int) and isinstance(two, float | int):
+        return math.isclose(one, two, rel_tol=0.01, abs_tol=0.002)
+    return one == two
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,8 @@ export const CHANGES = [
   "heads",
   "residual",
   "norm",
-  "last_norm",
+  "last_division",
+  "last_gain",
   "pairs",
   "positions",
 ];
@@ -25,9 +26,9 @@ export function perplexity(nats) {
   return String(rounded).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
-/** How much of the bar these nats fill, 0 to 1. */
+/** How much of the bar these nats fill, 0 to 1; all of it if they are none. */
 export function share(nats) {
-  return nats === null ? 0 : Math.min(nats / LONGEST, 1);
+  return nats === null ? 1 : Math.min(nats / LONGEST, 1);
 }
 
 function accepts(name, value) {
@@ -91,7 +92,7 @@ function build({ model, root, signal }) {
 
 function drawBars() {
   const [W, top, step] = [340, 26, 24];
-  const [left, width] = [148, 136];
+  const [left, width] = [148, 124];
   const height = top + step * CHANGES.length;
   const blind = left + width * share(Math.log(VOCABULARY));
   const rows = CHANGES.map((change, i) => {
@@ -110,12 +111,13 @@ function drawBars() {
       natsOf(change),
     );
     // A bar that is longer than the scale is cut open near its end.
-    const long = DATA[change].nats > LONGEST;
+    const { nats } = DATA[change];
+    const long = nats !== null && nats > LONGEST;
     const x2 = left + width - 8;
     const cut = long
       ? [svg("line", { class: "attn-bar-cut", x1: x2 - 6, x2, y1: y + 18, y2: y - 2 })]
       : [];
-    return { change, name, bar, value, cut };
+    return { change, name, bar, value, cut, none: nats === null };
   });
   const picture = svg(
     "svg",
@@ -142,9 +144,10 @@ function drawBars() {
       picture,
     ),
     show(chosen) {
-      for (const { change, name, bar } of rows) {
+      for (const { change, name, bar, none } of rows) {
         const now = change === chosen;
         bar.setAttribute("class", now ? "attn-bar-now" : "attn-bar-other");
+        bar.classList.toggle("attn-bar-none", none);
         name.setAttribute("class", now ? "attn-name" : "attn-note");
       }
       picture.setAttribute(

@@ -22,7 +22,8 @@ NAMES = {
     "heads": "heads tiled",
     "residual": "no residual",
     "norm": "no norm",
-    "last_norm": "no last norm",
+    "last_division": "no last division",
+    "last_gain": "no last gain",
     "pairs": "wrong pairs",
     "positions": "no positions",
 }
@@ -50,16 +51,16 @@ def perplexity(nats: float | None) -> str:
 
 
 def share(nats: float | None) -> float:
-    """Return how much of the bar these nats fill, 0 to 1."""
-    return 0 if nats is None else min(nats / LONGEST, 1)
+    """Return how much of the bar these nats fill, 0 to 1; all if they are none."""
+    return 1 if nats is None else min(nats / LONGEST, 1)
 
 
 class BreakIt(BookWidget):
     """A published model intact, and with one part taken away or built in wrongly.
 
     Traits:
-        change: "intact", "scale", "mask", "heads", "residual", "norm", "last_norm",
-            "pairs" or "positions".
+        change: "intact", "scale", "mask", "heads", "residual", "norm",
+            "last_division", "last_gain", "pairs" or "positions".
 
     Raises ``TraitError`` if a value does not fit.
     """
@@ -112,14 +113,18 @@ class BreakIt(BookWidget):
             y, chosen = top + 26 * i, change == self.change
             label = self._say(f"change.{change}")
             text(16, y + 13, label, font_weight="600" if chosen else "400")
-            length = width * share(self.data[change]["nats"])
-            hue = "output" if chosen else "muted"
-            if length:
-                parts.append(
-                    f'<rect x="{left}" y="{y}" width="{length:.1f}" height="16" '
-                    f'rx="3" fill="{LIGHT[hue]}"/>'
-                )
-            if length == width:  # longer than the scale: cut open
+            nats = self.data[change]["nats"]
+            length = width * share(nats)
+            hue = LIGHT["output" if chosen else "muted"]
+            # Where there is no number the bar is empty, and no short one.
+            paint = f'fill="{hue}"'
+            if nats is None:
+                paint = f'fill="none" stroke="{hue}" stroke-dasharray="6 4"'
+            parts.append(
+                f'<rect x="{left}" y="{y}" width="{length:.1f}" height="16" '
+                f'rx="3" {paint}/>'
+            )
+            if nats is not None and nats > LONGEST:  # cut open
                 x = left + width - 8
                 parts.append(
                     f'<line x1="{x - 6}" y1="{y + 18}" x2="{x}" y2="{y - 2}" '
