@@ -27,6 +27,7 @@ from pathlib import Path
 TEXT = 100_000  # characters of text that one run may show
 THINGS = 50  # pictures, tables and values that one run may show
 SIZE = 5_000_000  # characters of one of them
+ERROR = 10_000  # characters of an error's last line and of what stands above it
 FRAMES = 6  # of the reader's own code in a traceback
 WORK = Path("work.json")
 BACKEND = "page_plots"  # of matplotlib
@@ -52,6 +53,13 @@ def emit(kind: str, **about: object) -> None:
     """Send something to the page, if there is still room for it."""
     if _Room.quiet and kind != "error":
         return
+    if kind != "text":
+        paper.send()
+    if kind == "error":  # shown however much was shown before
+        _send(
+            kind, {part: _shortened(str(text), ERROR) for part, text in about.items()}
+        )
+        return
     if kind == "text":
         text, room = str(about["text"]), _Room.text
         if room > 0:
@@ -60,12 +68,20 @@ def emit(kind: str, **about: object) -> None:
             if _Room.text <= 0:
                 _send("cut", {})
         return
-    paper.send()
+    if kind == "value":
+        about = {"text": _shortened(str(about["text"]), TEXT)}
     _Room.things -= 1
     if _Room.things >= 0 and sum(len(str(part)) for part in about.values()) < SIZE:
         _send(kind, about)
     elif _Room.things >= -1:
         _send("cut", {})
+
+
+def _shortened(text: str, length: int) -> str:
+    """Return a text, without its middle if it is longer than ``length``."""
+    if len(text) <= length:
+        return text
+    return f"{text[: length // 2]} … {text[-length // 2 :]}"
 
 
 def _send(kind: str, about: dict) -> None:
@@ -372,5 +388,5 @@ def get_work() -> str:
     """Return the record of right answers, which a check may have added to."""
     try:
         return WORK.read_text("utf-8")
-    except OSError:
+    except (OSError, ValueError):  # none, or no text
         return ""

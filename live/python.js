@@ -19,6 +19,7 @@ export class Python {
   life = 0;
 
   async #start() {
+    const { life } = this;
     this.#texts ??= Promise.all(
       ["worker.js", "page.py"].map(async (name) => {
         const answer = await fetch(new URL(name, this.#folder));
@@ -33,6 +34,7 @@ export class Python {
       this.#texts = undefined; // Another try may fare better.
       throw error;
     }
+    if (life !== this.life) return; // Stopped before there was anything to stop.
     const address = URL.createObjectURL(new Blob([texts[0]], { type: "text/javascript" }));
     const worker = new Worker(address);
     URL.revokeObjectURL(address);

@@ -1,6 +1,6 @@
 // The code cells of a page: edited, run, stopped, reset, and what they show.
 import { LIMIT, Python } from "./python.js";
-import { Work } from "./work.js";
+import { Work, together } from "./work.js";
 
 const make = (tag, properties = {}, ...children) => {
   const element = Object.assign(document.createElement(tag), properties);
@@ -58,6 +58,8 @@ function frame(html, title) {
   box.setAttribute("sandbox", "allow-same-origin");
   box.srcdoc = `<!doctype html><meta charset="utf-8"><body>${html}`;
   box.onload = () => {
+    // A link in it may have led to what the policy keeps out.
+    if (!box.contentDocument?.body) return;
     const { body, documentElement } = box.contentDocument;
     const { color, fontFamily, fontSize } = getComputedStyle(box);
     Object.assign(body.style, { color, fontFamily, fontSize, margin: 0, overflowX: "auto" });
@@ -86,21 +88,20 @@ class Cell {
   #editor = null;
   #output = null;
   #last = null; // the element that more text is added to
+  #taking = false; // whether a text comes from what is kept, and need not be kept
 
   constructor(page, about, element) {
     Object.assign(this, about); // id, source, needs, space
     this.page = page;
     this.element = element;
-    const entry = page.work.cell(this.key);
-    this.base = entry?.base ?? this.source;
-    this.own = entry?.text;
-    this.beside = entry?.beside;
-    if (this.own !== undefined && this.base !== this.source) {
-      // The book has another text now: it is shown, and the reader's is kept beside it.
-      this.beside = this.own;
-      this.own = undefined;
-      this.base = this.source;
-    }
+    this.#read(page.work.cell(this.key));
+  }
+
+  #read({ text, base = this.source, beside } = {}) {
+    // If the book has another text now, it is shown, and the reader's is kept beside it.
+    const old = text !== undefined && base !== this.source;
+    this.own = old ? undefined : text;
+    this.beside = old ? together(beside, text) : beside;
   }
 
   get key() {
@@ -124,7 +125,8 @@ class Cell {
   /** Put what belongs to an opened page beside the two buttons that are there. */
   attach() {
     this.bar = this.element?.querySelector(".live-bar");
-    if (!this.bar || this.stop) return;
+    this.runButton = this.bar?.querySelector(".live-run");
+    if (!this.runButton || this.stop) return; // It may not run in a page at all.
     const { say } = this.page;
     const button = (name, act, hidden = true) =>
       make("button", { type: "button", className: `live-${name}`, hidden, onclick: act }, say(name));
@@ -136,7 +138,6 @@ class Cell {
       this.#keep();
       this.runButton.focus();
     });
-    this.runButton = this.bar.querySelector(".live-run");
     this.editButton = this.bar.querySelector(".live-edit");
     const status = this.bar.querySelector(".live-status");
     status.before(this.stop, this.reset);
@@ -148,8 +149,13 @@ class Cell {
     );
     this.mine.hidden = this.drop.hidden = false;
     this.bar.after(this.other);
-    if (this.own !== undefined) this.edit(false);
+    if (this.own !== undefined) this.#open();
     this.#show();
+  }
+
+  /** Show the reader's text without being asked. */
+  #open() {
+    this.edit(false).catch(() => (this.status = this.page.say("not_loaded")));
   }
 
   set status(text) {
@@ -194,6 +200,7 @@ class Cell {
   }
 
   #typed(text) {
+    if (this.#taking) return;
     this.own = text === this.source ? undefined : text;
     this.#keep();
   }
@@ -202,7 +209,7 @@ class Cell {
   change(text) {
     this.own = text === this.source ? undefined : text;
     if (this.#editor) this.#editor.replace(this.text);
-    else if (this.own !== undefined) this.edit(false);
+    else if (this.own !== undefined) this.#open();
     this.#keep();
     if (text === undefined) {
       this.clear();
@@ -218,12 +225,16 @@ class Cell {
     this.runButton.focus();
   }
 
-  /** Take in what a file brought. */
-  reload() {
-    const entry = this.page.work.cell(this.key);
-    this.beside = entry?.beside;
-    if (entry?.text !== undefined && entry.base !== this.source) this.beside = entry.text;
-    else if (entry?.text !== this.own) this.change(entry?.text);
+  /** Take in what a file or another tab brought. */
+  take(entry) {
+    const before = this.text;
+    this.#read(entry);
+    if (this.text !== before) {
+      this.#taking = true;
+      if (this.#editor) this.#editor.replace(this.text);
+      else this.#open();
+      this.#taking = false;
+    }
     this.#show();
   }
 
@@ -288,10 +299,13 @@ class Page {
 
   /** Run a cell after those that it needs; one after the other, in the order asked for. */
   run(cell) {
+    if (cell.waits) return this.#queue; // A key held down asks often.
     const round = this.#round;
+    cell.waits = true;
     cell.state = "waiting";
     cell.status = this.say("waiting");
     const turn = this.#queue.then(async () => {
+      cell.waits = false;
       if (round === this.#round) await this.#run(cell);
       else cell.status = this.say("ended_stop");
       cell.state = "idle";
@@ -301,6 +315,18 @@ class Page {
       cell.state = "idle";
     });
     return this.#queue;
+  }
+
+  /** Show what a file or another tab has brought. */
+  takeIn() {
+    const { cells } = this.work.record;
+    for (const cell of this.cells.values()) {
+      if (!cell.element) continue;
+      if (cells[cell.key]) this.addBar(cell.element);
+      cell.attach();
+      if (cell.stop) cell.take(cells[cell.key]);
+    }
+    this.work.changed();
   }
 
   stop() {
@@ -386,20 +412,15 @@ function workPanel(page) {
     if (!chosen) return;
     try {
       work.add(await chosen.text());
-      for (const cell of page.cells.values()) {
-        if (!cell.element) continue;
-        if (work.cell(cell.key)) page.addBar(cell.element);
-        cell.attach();
-        if (cell.stop) cell.reload();
-      }
+      page.takeIn();
       status.textContent = say("loaded", { file: chosen.name });
     } catch (error) {
       const why = ["version", "full"].includes(error.message) ? error.message : "damaged";
       status.textContent = say(`file_${why}`, { file: chosen.name });
     }
     file.value = "";
-    tell();
   };
+  work.changed = tell;
   const save = make("button", { type: "button" }, say("save"));
   save.onclick = () => {
     const address = URL.createObjectURL(new Blob([work.text()], { type: "application/json" }));
@@ -426,6 +447,10 @@ export async function open({ say, here, page: path, addBar }) {
   if (!answer.ok) throw new Error(`${name}.json: ${answer.status}`);
   const page = new Page({ say, here, name, about: await answer.json() });
   page.addBar = addBar;
+  // What is written in one tab stands in all of them, so that none overwrites another.
+  addEventListener("storage", ({ key, newValue }) => {
+    if (page.work.isKey(key) && newValue !== null) page.takeIn();
+  });
   dress.observe(document.documentElement, { attributeFilter: ["data-theme"] });
   const attach = () => page.cells.forEach((cell) => cell.attach());
   attach();

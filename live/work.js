@@ -34,36 +34,73 @@ export function parse(text) {
   return { ...record, cells };
 }
 
+const LINE = "\n\n# ----------\n\n";
+
+/** Several texts of the reader's in the place of one, so that none is lost. */
+export function together(...texts) {
+  const parts = texts.flatMap((text) => text?.split(LINE) ?? []);
+  return parts.length ? [...new Set(parts)].join(LINE) : undefined;
+}
+
 export class Work {
   #key;
+  #held = null; // the record, while the browser keeps none or has no more room
+
+  /** Called after each change. */
+  changed() {}
 
   /** `site` tells apart what several sites of one host keep. */
   constructor(site) {
     this.#key = `attnbook.work:${site}`;
   }
 
+  /** Whether a key of the browser's storage is that of this record. */
+  isKey(key) {
+    return key === this.#key;
+  }
+
   get record() {
+    if (this.#held) return structuredClone(this.#held);
     let text = null;
     try {
       text = localStorage.getItem(this.#key);
       if (text !== null) return parse(text);
     } catch {
-      // Kept for whoever can read it; a new record begins.
-      if (text !== null) localStorage.setItem(`${this.#key}.broken`, text);
+      // A new record begins.
+      if (text !== null) this.#putAside(text);
     }
     return { version: VERSION, exercises: {}, cells: {} };
   }
 
-  /** Change the record; says whether the browser kept it. Other tabs may write too. */
-  #change(how) {
+  /** Keep a record that cannot be read, for whoever can. */
+  #putAside(text) {
+    const place = `${this.#key}.broken`;
+    try {
+      localStorage.setItem(place, text);
+    } catch {
+      // There is no room for it twice.
+      localStorage.removeItem(this.#key);
+      localStorage.setItem(place, text);
+    }
+  }
+
+  /**
+   * Change the record; says whether the browser kept it. If not, the page holds it, so
+   * that it can still be saved to a file; unless `hold` is false. Other tabs write too.
+   */
+  #change(how, hold = true) {
     const record = this.record;
     how(record);
+    let kept = true;
     try {
       localStorage.setItem(this.#key, JSON.stringify(record));
-      return true;
+      this.#held = null;
     } catch {
-      return false;
+      kept = false;
+      if (hold) this.#held = record;
     }
+    this.changed();
+    return kept;
   }
 
   cell(name) {
@@ -103,19 +140,21 @@ export class Work {
 
   /**
    * Add what a file holds; throws "damaged", "version" or "full". A cell that has another
-   * text already keeps it, and the file's is kept beside it.
+   * text already keeps it, and the file's is kept beside it; no text takes another's place.
    */
   add(text) {
     const found = parse(text);
     const kept = this.#change((record) => {
       Object.assign(record.exercises, found.exercises);
       for (const [name, entry] of Object.entries(found.cells)) {
-        const own = record.cells[name];
-        if (own?.text === undefined || own.text === entry.text)
-          record.cells[name] = { ...own, ...entry };
-        else record.cells[name] = { ...own, beside: entry.text ?? entry.beside };
+        const own = record.cells[name] ?? {};
+        const { text, base } = own.text === undefined ? entry : own;
+        const other = entry.text === text ? undefined : entry.text;
+        const beside = together(own.beside, entry.beside, other);
+        if (text !== undefined || beside !== undefined)
+          record.cells[name] = { text, base, beside };
       }
-    });
+    }, false);
     if (!kept) throw new Error("full");
   }
 }

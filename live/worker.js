@@ -43,6 +43,8 @@ async function start({ pyodide: address, page }) {
   importScripts(`${folder}pyodide.js`);
   const lockFileURL = `${folder}page-lock.json`;
   const pyodide = await self.loadPyodide({ indexURL: folder, lockFileURL });
+  // A cell in which Pyodide breaks down or exits never comes to its end by itself.
+  pyodide._api.on_fatal = (error) => postMessage({ failed: { what: String(error) } });
   postMessage({ state: "packages" });
   await load(pyodide, ["numpy", "traitlets", "attnbook"]);
   const space = pyodide.toPy({ __name__: "page", __file__: "page.py" });

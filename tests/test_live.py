@@ -251,6 +251,53 @@ def test_printing_without_end_is_cut(page):
     assert 90_000 < len(shown) < 120_000
 
 
+def test_a_long_value_and_a_long_error_are_cut_in_their_middle(page):
+    write(page, "words", "'a' + 2_000_000 * '-' + 'z'")
+    shown = run(page, "words")
+    assert shown.startswith("'a--")
+    assert shown.endswith("--z'")
+    assert 90_000 < len(shown) < 110_000
+    write(page, "words", "raise ValueError('a' + 6_000_000 * '-' + 'z')")
+    shown = run(page, "words")
+    assert "ValueError: a--" in shown
+    assert shown.endswith("--z")
+    assert len(shown) < 25_000
+
+
+def test_an_error_is_shown_however_much_was_shown_before_it(page):
+    write(
+        page,
+        "words",
+        "from IPython.display import display\n"
+        "for i in range(60):\n    display(i)\n1 / 0",
+    )
+    shown = run(page, "words")
+    assert "The rest of the output is left out" in shown
+    assert shown.endswith("ZeroDivisionError: division by zero")
+
+
+def test_a_record_that_is_no_text_harms_nothing(page):
+    write(page, "words", "open('work.json', 'wb').write(b'\\xff')\n'fine'")
+    assert run(page, "words") == "'fine'"
+    assert run(page, "words") == "'fine'"
+
+
+def test_a_key_held_down_does_not_fill_the_queue(page):
+    write(
+        page,
+        "words",
+        "import time\ntimes = globals().get('times', 0) + 1\ntime.sleep(0.5)\ntimes",
+    )
+    for _ in range(6):
+        page.keyboard.press("Shift+Enter")
+    output = cell(page, "words").locator(".live-output")
+    wait(lambda: output.all_inner_texts() == ["2"], page=page)
+    page.wait_for_timeout(1500)
+    # One ran when the second was asked for; the others were that one.
+    assert output.inner_text() == "2"
+    assert state(page, "words") == "idle"
+
+
 def test_changing_a_cell_runs_what_follows_it_again(page):
     assert run(page, "dot") == "3.0"
     write(page, "words", "x = np.array([[0., 0], [1, 1], [5, 0], [0, 0]])\nT = D = 0")
@@ -294,6 +341,23 @@ def test_html_of_the_readers_code_cannot_script_the_page(warm, page):
     assert page.evaluate("globalThis.hacked") is None
     assert page.url.startswith("http://127.0.0.1")
     assert warm.refused == []
+
+
+def test_a_link_in_a_cells_html_that_leads_elsewhere_harms_nothing(warm, page):
+    write(
+        page,
+        "words",
+        "from IPython.display import HTML\n"
+        "HTML('<a href=\"http://other.example/\">away</a>')",
+    )
+    run(page, "words")
+    cell(page, "words").frame_locator(".live-frame").locator("a").click()
+    page.wait_for_timeout(300)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_timeout(200)
+    page.emulate_media(color_scheme="light")
+    assert warm.refused == []
+    assert [e for e in warm.errors if "Content Security Policy" not in e] == []
 
 
 def test_python_reaches_no_other_host(warm, page):
@@ -375,6 +439,39 @@ def test_endless_loops_are_stopped_by_hand_and_by_the_clock(visit, chapter):
     write(page, "softmax-stub", CASES["a right softmax"].source)
     assert run(page, "softmax-check").startswith("✓ softmax")
     assert seen.errors == []
+
+
+CRASHES = {
+    "exits": "import os\n\nos._exit(1)",
+    "runs out of its stack": "x = []\nfor i in range(100_000):\n    x = [x]\nx",
+}
+
+
+def test_after_a_crash_the_text_is_there_and_the_next_run_works(visit, chapter):
+    page = visit(chapter).page
+    for source in CRASHES.values():
+        write(page, "softmax-stub", source)
+        cell(page, "softmax-stub").locator(".live-run").click()
+        # Nobody has to wait for the clock to find out.
+        assert "Python broke down" in finish(page, "softmax-stub")
+        assert "Your text is kept" in status(page, "softmax-stub")
+        assert text_of(page, "softmax-stub") == source
+        assert source.splitlines()[0] in stored(page)
+    write(page, "softmax-stub", CASES["a right softmax"].source)
+    assert run(page, "softmax-check").startswith("✓ softmax")
+
+
+def test_stop_while_the_worker_itself_is_loaded_starts_none(visit, chapter):
+    page = visit(chapter).page
+    held = []
+    page.context.route("**/live/page.py", lambda route: held.append(route))
+    cell(page, "softmax-check").locator(".live-run").click()
+    wait(lambda: held, 20, page)
+    cell(page, "softmax-check").locator(".live-stop").click()
+    wait(lambda: state(page, "softmax-check") == "idle", 5, page)
+    held[0].continue_()
+    page.wait_for_timeout(500)
+    assert page.workers == []
 
 
 # --- what is kept --------------------------------------------------------------
@@ -484,6 +581,122 @@ def test_a_damaged_record_is_put_aside(visit, chapter):
     assert aside.endswith("…")
 
 
+def test_two_tabs_overwrite_nothing_of_each_other(visit, chapter):
+    one = visit(chapter).page
+    write(one, "softmax-stub", OWN)
+    two = one.context.new_page()
+    two.set_default_timeout(15_000)
+    two.goto(chapter)
+    cell(two, "softmax-stub").locator(".cm-content").wait_for()
+    assert text_of(two, "softmax-stub") == OWN
+    # What is written in one tab stands in the other, also in a cell not opened there.
+    write(one, "softmax-stub", OWN + "  # more")
+    write(one, "row-sums-stub", "row_sums = 'a'")
+    cell(two, "row-sums-stub").locator(".cm-content").wait_for()
+    assert text_of(two, "row-sums-stub") == "row_sums = 'a'"
+    assert text_of(two, "softmax-stub") == OWN + "  # more"
+    write(two, "softmax-check", "check = 1")
+    wait(lambda: cell(one, "softmax-check").locator(".cm-content").count(), 5, one)
+    assert text_of(one, "softmax-check") == "check = 1"
+    reset(two, "softmax-stub")
+    wait(lambda: "raise Not" in text_of(one, "softmax-stub"), 5, one)
+    # The last word is the browser's: all of it is there after closing both.
+    two.close()
+    one.reload()
+    cell(one, "softmax-check").locator(".cm-content").wait_for()
+    assert text_of(one, "softmax-check") == "check = 1"
+    assert text_of(one, "row-sums-stub") == "row_sums = 'a'"
+    assert cell(one, "softmax-stub").locator(".cm-content").count() == 0
+
+
+FULL = (
+    "Storage.prototype.setItem = () => { throw new DOMException('', 'QuotaExceeded') }"
+)
+FORBIDDEN = (
+    "Object.defineProperty(window, 'localStorage', "
+    "{ get() { throw new DOMException('', 'SecurityError') } })"
+)
+
+
+@pytest.mark.parametrize("how", [FULL, FORBIDDEN], ids=["full", "forbidden"])
+def test_work_that_the_browser_does_not_keep_can_be_saved(visit, chapter, how):
+    page = visit(chapter).page
+    page.add_init_script(how)
+    page.reload()
+    case = CASES["a right softmax"]
+    write(page, case.stub, case.source)
+    assert "This browser keeps no more text" in status(page, case.stub)
+    assert run(page, case.check).startswith("✓ softmax")
+    page.get_by_role("button", name="My work").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save to a file").click()
+    record = json.loads(download.value.path().read_text("utf-8"))
+    assert record["cells"][f"en/{CHAPTER}#{case.stub}"]["text"] == case.source
+    assert record["exercises"]["softmax"]["status"] == "right"
+
+
+def test_a_damaged_record_in_a_full_storage_stops_nobody(visit, chapter):
+    page = visit(chapter).page
+    page.evaluate(
+        "for (let size = 2 ** 22; size; size = Math.floor(size / 2))"
+        " try { for (;;) localStorage.setItem(Math.random(), 'x'.repeat(size)) }"
+        " catch {}"
+    )
+    page.evaluate(
+        "localStorage.removeItem(Object.keys(localStorage)"
+        ".find((key) => localStorage[key].length > 1e5));"
+        "localStorage.setItem('attnbook.work:/', '{'.repeat(1e5))"
+    )
+    page.reload()
+    write(page, "softmax-stub", OWN)
+    assert text_of(page, "softmax-stub") == OWN
+
+
+def test_no_text_takes_the_place_of_another_that_is_kept_beside(
+    visit, chapter, tmp_path
+):
+    page = visit(chapter).page
+    name = f"en/{CHAPTER}#softmax-stub"
+    file = tmp_path / "work.json"
+    page.get_by_role("button", name="My work").click()
+    write(page, "softmax-stub", "first = 1")
+    said = page.locator(".live-work-panel [role=status]")
+    for text in ("second = 2", "third = 3", "second = 2"):
+        entry = {"text": text, "base": "what the book had", "beside": "fourth = 4"}
+        record = {"version": 1, "exercises": {}, "cells": {name: entry}}
+        file.write_text(json.dumps(record), "utf-8")
+        page.locator("input[type=file]").set_input_files(file)
+        wait(lambda: said.inner_text() == "work.json was loaded.", 5, page)
+        page.evaluate(
+            "document.querySelector('.live-work-panel [role=status]').innerText = ''"
+        )
+    beside = cell(page, "softmax-stub").locator(".live-other pre").inner_text()
+    assert text_of(page, "softmax-stub") == "first = 1"
+    assert [beside.count(f"{word} =") for word in ("second", "third", "fourth")] == [
+        1
+    ] * 3
+    # The book changes twice: both of the reader's texts are still there.
+    entry = {"text": "newer = 5", "base": "what the book had", "beside": "older = 6"}
+    record["cells"][name] = entry
+    page.evaluate(
+        "(text) => localStorage.setItem('attnbook.work:/', text)", json.dumps(record)
+    )
+    page.reload()
+    other = cell(page, "softmax-stub").locator(".live-other pre")
+    other.wait_for()
+    assert "newer = 5" in other.inner_text()
+    assert "older = 6" in other.inner_text()
+
+
+def test_the_panel_counts_what_is_written_meanwhile(visit, chapter):
+    page = visit(chapter).page
+    page.get_by_role("button", name="My work").click()
+    panel = page.locator(".live-work-panel")
+    assert "your own text in 0 cells" in panel.inner_text()
+    write(page, "softmax-stub", OWN)
+    assert "your own text in 1 cells" in panel.inner_text()
+
+
 # --- for everybody -------------------------------------------------------------
 
 
@@ -559,3 +772,9 @@ def test_a_cell_that_cannot_run_here_says_why(visit, site_url):
     bar.wait_for()
     assert bar.inner_text() == "The controls of this cell need a notebook behind them."
     assert bar.locator("button").count() == 0
+    # And the cells around it can be run all the same.
+    assert (
+        "Every code cell has its buttons now." in page.locator(".book-run").inner_text()
+    )
+    every = page.locator("[data-cell]:has(.live-run)").count()
+    assert page.locator("[data-cell]:has(.live-stop)").count() == every > 0
