@@ -750,6 +750,11 @@ def test_it_can_be_read_in_both_themes_and_fits_a_phone(page, theme):
     output = cell(page, "words").locator(".live-output")
     colour = "element => getComputedStyle(element).color"
     assert inside.evaluate(colour) == output.evaluate(colour)
+    # Buttons that came later look like those that were there.
+    look = "e => [getComputedStyle(e).color, getComputedStyle(e).backgroundColor]"
+    button = cell(page, "setup").locator(".live-run").evaluate(look)
+    assert page.locator(".live-work-panel button").evaluate(look) == button
+    assert page.locator(".live-drop").first.evaluate(look) == button
     page.evaluate(AXE.read_text("utf-8"))
     found = page.evaluate(
         "axe.run('article', {resultTypes: ['violations'], iframes: false})"
