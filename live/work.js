@@ -74,14 +74,18 @@ export class Work {
 
   /** Keep a record that cannot be read, for whoever can. */
   #putAside(text) {
+    const keep = (key) => {
+      try {
+        localStorage.setItem(key, text);
+        return true;
+      } catch {
+        return false;
+      }
+    };
     const place = `${this.#key}.broken`;
-    try {
-      localStorage.setItem(place, text);
-    } catch {
-      // There is no room for it twice.
-      localStorage.removeItem(this.#key);
-      localStorage.setItem(place, text);
-    }
+    if (keep(place)) return;
+    localStorage.removeItem(this.#key); // There is no room for it twice.
+    if (!keep(place)) keep(this.#key);
   }
 
   /**

@@ -638,14 +638,10 @@ def test_work_that_the_browser_does_not_keep_can_be_saved(visit, chapter, how):
 def test_a_damaged_record_in_a_full_storage_stops_nobody(visit, chapter):
     page = visit(chapter).page
     page.evaluate(
-        "for (let size = 2 ** 22; size; size = Math.floor(size / 2))"
+        "localStorage.setItem('attnbook.work:/', '{'.repeat(1e5));"
+        "for (let size = 2 ** 22; size >= 1; size = Math.floor(size / 2))"
         " try { for (;;) localStorage.setItem(Math.random(), 'x'.repeat(size)) }"
         " catch {}"
-    )
-    page.evaluate(
-        "localStorage.removeItem(Object.keys(localStorage)"
-        ".find((key) => localStorage[key].length > 1e5));"
-        "localStorage.setItem('attnbook.work:/', '{'.repeat(1e5))"
     )
     page.reload()
     write(page, "softmax-stub", OWN)
