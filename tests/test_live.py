@@ -533,7 +533,7 @@ def test_work_goes_into_a_file_and_comes_back(visit, chapter, tmp_path):
     write(page, "softmax-stub", OWN)
     page.get_by_role("button", name="My work").click()
     panel = page.locator(".live-work-panel")
-    assert "your own text in 1 cells" in panel.inner_text()
+    assert "cells with your own text: 1" in panel.inner_text()
     with page.expect_download() as download:
         panel.get_by_role("button", name="Save to a file").click()
     file = tmp_path / "work.json"
@@ -552,7 +552,7 @@ def test_work_goes_into_a_file_and_comes_back(visit, chapter, tmp_path):
     said = other.locator(".live-work-panel [role=status]")
     wait(lambda: said.inner_text() == "work.json was loaded.", 5, other)
     panel = other.locator(".live-work-panel").inner_text()
-    assert "right answers to 1 exercises" in panel
+    assert "exercises answered rightly: 1" in panel
     # Neither text is lost.
     assert text_of(other, "softmax-stub") == "mine = 1"
     assert cell(other, "softmax-stub").locator(".live-other pre").inner_text() == OWN
@@ -688,9 +688,9 @@ def test_the_panel_counts_what_is_written_meanwhile(visit, chapter):
     page = visit(chapter).page
     page.get_by_role("button", name="My work").click()
     panel = page.locator(".live-work-panel")
-    assert "your own text in 0 cells" in panel.inner_text()
+    assert "cells with your own text: 0" in panel.inner_text()
     write(page, "softmax-stub", OWN)
-    assert "your own text in 1 cells" in panel.inner_text()
+    assert "cells with your own text: 1" in panel.inner_text()
 
 
 # --- for everybody -------------------------------------------------------------
