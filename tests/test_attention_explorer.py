@@ -399,6 +399,7 @@ def test_another_model_keeps_what_it_can(open_page):
 
 def test_a_page_loads_only_what_is_shown(open_page, address):
     page = open_page()
+    alive(page)  # else its own requests may still come after the reload
     asked = []
     page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
     page.reload()
@@ -449,14 +450,14 @@ def test_with_a_kernel_weights_come_as_a_trait(open_page):
             };
             const el = document.createElement("div");
             document.body.append(el);
-            const pause = () => new Promise((done) => setTimeout(done, 150));
+            const frame = () => new Promise((done) => requestAnimationFrame(done));
             const end = widget.render({ model, el });
-            await pause();
-            const said = () => el.querySelector(".attn-sentence").textContent;
+            const said = () => el.querySelector(".attn-sentence")?.textContent;
+            while (!said()) await frame();
             const before = said();
             held._recorded = sent;
             listeners.get("change:_recorded")();
-            await pause();
+            while (said() === before) await frame();
             const after = said();
             end();
             return [before, after, String(listeners.size), el.innerHTML];

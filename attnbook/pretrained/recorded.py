@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from attnbook import train
-
 __all__ = ["Recorded"]
 
 _DIGITS = 5
@@ -46,9 +44,7 @@ class Recorded:
             KeyError: nothing was recorded under this question.
         """
         if self.live:
-            # As trainings: two threads cost more than they give beside others.
-            with train.one_thread():
-                answer = _plain(measure())
+            answer = _plain(measure())
         elif question in self._record:
             answer = self._record[question]
         else:
