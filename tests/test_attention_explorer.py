@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from traitlets import TraitError
-from widget_support import served, write_page
+from widget_support import served, state, write_page
 
 from attnbook.widgets import AttentionExplorer, attention_explorer, static_files
 
@@ -263,21 +263,6 @@ def alive(page, place=0):
     host.locator(".attn-lane label").first.wait_for()
     page.mouse.move(0, 0)
     return host.locator(".attn-root")
-
-
-def state(page, place=0) -> dict:
-    return (
-        page.locator("[data-widget]")
-        .nth(place)
-        .evaluate(
-            """async (host) => {
-            const { modelOf } = await import("/_static/widgets/loader.js");
-            const model = modelOf(host);
-            const names = Object.keys(model.get("_start"));
-            return Object.fromEntries(names.map((name) => [name, model.get(name)]));
-        }"""
-        )
-    )
 
 
 def settle(page) -> None:
